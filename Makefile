@@ -1,6 +1,6 @@
 # The commands of the README. Each does everything it needs, on a fresh Debian machine with Swift.
 
-.PHONY: demo demo-replication loadable loadable-fairness docs api examples test scrape test-long mutants test-sqlcipher test-ios-mode test-replication lint typecheck-apple samples bench bench-build bench-short plots plots-check plots-data format dependencies fuzz test-address-sanitizer test-thread-sanitizer test-grdb torture torture-random soak check-transactions walk powercut powercut-ext4 jobs install uninstall test-install inspector test-inspector
+.PHONY: demo demo-replication loadable loadable-fairness docs api examples quick test test-all scrape mutants test-sqlcipher test-ios-mode test-replication lint typecheck-apple samples bench bench-build bench-short plots plots-check plots-data format dependencies fuzz test-address-sanitizer test-thread-sanitizer test-grdb torture torture-random soak check-transactions walk powercut powercut-ext4 jobs install uninstall test-install inspector test-inspector
 
 SWIFT ?= swift
 # Given to every debug build, so that lint and test share one.
@@ -15,9 +15,9 @@ STRICT = -Xswiftc -warnings-as-errors
 TRAITS = --traits Service
 
 demo: dependencies
-	@echo "Building the tool for release: 3 to 5 minutes on two cores the first time, seconds after that. The demo then runs for 5 seconds."
-	@bash scripts/with-progress.sh "building for release" $(SWIFT) build -c release --product roundtable
-	@.build/release/roundtable demo
+	@echo "Building the tool: 2 minutes on two cores the first time, seconds after that. The demo then runs for 5 seconds."
+	@bash scripts/with-progress.sh "building" $(SWIFT) build $(TRAITS) --product roundtable $(BUILD_FLAGS)
+	@.build/debug/roundtable demo
 
 # The tool with its shell completions and manual pages: `make install PREFIX=$$HOME/.local`. DESTDIR= goes before PREFIX.
 PREFIX ?= /usr/local
@@ -51,18 +51,21 @@ loadable-fairness: loadable bench-build
 examples: dependencies
 	bash scripts/examples.sh $(SWIFT)
 
-# In three parts: the tests with real processes measure time, and the walks through state machines
-# (writer queue, change ring, suspension gate) use all of the processors.
-# One after the other: tests that wait for each other's threads, and for two processors, fail by their deadlines.
-define run_tests
-	$(1) bash scripts/test.sh $(SWIFT) test $(TRAITS) --skip-build --no-parallel --skip RoundtableProcessTests --skip ModelTests
-	$(1) bash scripts/test.sh $(SWIFT) test $(TRAITS) --skip-build --filter RoundtableProcessTests
-	$(1) bash scripts/test.sh $(SWIFT) test $(TRAITS) --skip-build --filter ModelTests
-endef
+# The unit tests of what was touched since the last commit.
+quick: dependencies
+	bash scripts/quick.sh $(SWIFT) $(TRAITS) $(BUILD_FLAGS)
 
+# All tests but the long ones. With SEED=7, an eighth of the long ones as well, which the seed chooses.
 test: dependencies
 	$(SWIFT) build $(TRAITS) --build-tests $(BUILD_FLAGS)
-	$(call run_tests,)
+	bash scripts/tests.sh $(SWIFT) $(if $(SEED),part:$(SEED),short)
+
+# All tests, and every other kind of proof that needs neither root nor a second machine: an hour and a half on two cores. With ROUNDTABLE_LONG=1, with more
+# rounds and larger worlds.
+test-all: dependencies
+	$(SWIFT) build $(TRAITS) --build-tests $(BUILD_FLAGS)
+	bash scripts/tests.sh $(SWIFT) all
+	$(MAKE) test-sqlcipher test-ios-mode test-replication torture fuzz mutants
 
 # Four servers of one database, scraped over HTTP as Prometheus does: what each tells of itself, and that each ends in an orderly way.
 scrape: dependencies
@@ -73,11 +76,6 @@ scrape: dependencies
 # Shows that the tests notice plausible bugs: see Tests/Mutants. ONLY=3,17 chooses some of them by their numbers.
 mutants: dependencies
 	python3 scripts/mutants.py $(if $(ONLY),--only $(ONLY)) --report .build/mutants-report.json
-
-# The same as `test`, with all rounds and the larger worlds.
-test-long: dependencies
-	$(SWIFT) build $(TRAITS) --build-tests $(BUILD_FLAGS)
-	$(call run_tests,ROUNDTABLE_LONG=1)
 
 # All unit tests but those of the kernel, which has no SQLite, of the test kit's checkers, and of the demo. Of the tests with real processes, those that
 # depend most on SQLite. All of them with ROUNDTABLE_LONG=1.
@@ -103,12 +101,17 @@ jobs: dependencies
 	.build/debug/roundtable-torture jobs --jobs $(or $(JOBS),50000) $(if $(SEED),--seed $(SEED))
 	.build/debug/roundtable-torture jobs --jobs 400 --handlers 1 --longest 2000 $(if $(SEED),--seed $(SEED))
 
-# With SQLCipher in SQLite's place: what encrypts, and the rest without a key, since its SQLite is newer.
+# Each kind of proof runs whole, or, with SEED=7, a part that the seed chooses. SEED=8 chooses another.
+CHOICE = ROUNDTABLE_TESTS=$(if $(SEED),part:$(SEED),all)
+chosen = $(word $(shell expr $(SEED) % $(words $(1)) + 1),$(1))
+
+# With SQLCipher in SQLite's place: what encrypts, and the rest without a key, since its SQLite is newer. With SEED, the tests of one module.
+SQLCIPHER_PART = $(if $(SEED),--filter '[.](Encrypt|Key)[A-Za-z]*Tests/|$(call chosen,RoundtableHistoryTests RoundtableCoreTests RoundtableDeliveryTests RoundtableToolTests RoundtableExtensionsTests)')
 test-sqlcipher: dependencies
 	$(SWIFT) build $(TRAITS) --build-tests $(BUILD_FLAGS)
-	bash scripts/sqlcipher.sh bash scripts/test.sh $(SWIFT) test $(TRAITS) --skip-build --no-parallel --skip RoundtableProcessTests --skip ModelTests \
-		$(SQLCIPHER_SKIPPED:%=--skip %)
-	bash scripts/sqlcipher.sh bash scripts/test.sh $(SWIFT) test $(TRAITS) --skip-build \
+	$(CHOICE) bash scripts/sqlcipher.sh bash scripts/test.sh $(SWIFT) test $(TRAITS) --skip-build --no-parallel --skip RoundtableProcessTests --skip ModelTests \
+		$(SQLCIPHER_SKIPPED:%=--skip %) $(SQLCIPHER_PART)
+	$(CHOICE) bash scripts/sqlcipher.sh bash scripts/test.sh $(SWIFT) test $(TRAITS) --skip-build \
 		--filter '$(if $(ROUNDTABLE_LONG),RoundtableProcessTests,$(SQLCIPHER_PROCESS_TESTS))'
 
 # As on Apple's systems: SQLite with Apple's options; processes that do not see each other, have no locks that prove life, and are refused
@@ -116,7 +119,7 @@ test-sqlcipher: dependencies
 # on Linux, the timers of assertions wake a process every second.
 IOS_TESTS = ProcessTests/(Fairness|FrozenHolders|Closing|Opening|Observation|ControlBlockRejoin|SharedCommitsBetweenProcesses|LongReads|SnapshotFiles|OutboxTests|SuspensionOfSharedDatabases|SuspensionLocks|SharingUnderPolice|DeviceLocks)/
 IOS_TAKEN_BACK = ProcessTests/(Observation|LongReads|SnapshotFiles|OutboxTests|SuspensionOfSharedDatabases|DeviceLocks)/
-IOS_RUN = bash scripts/test.sh $(SWIFT) test $(TRAITS) --skip-build --skip anIdleOwnerSleeps
+IOS_RUN = env $(CHOICE) bash scripts/test.sh $(SWIFT) test $(TRAITS) --skip-build --skip anIdleOwnerSleeps
 test-ios-mode: dependencies
 	$(SWIFT) build $(TRAITS) --build-tests $(BUILD_FLAGS)
 	set -e; for version in $(if $(ROUNDTABLE_LONG),3.44 3.51,3.51); do \
@@ -128,13 +131,14 @@ test-ios-mode: dependencies
 
 # GRDB's own tests on shared databases, compared with the same tests on GRDB's pools.
 test-grdb: dependencies
-	sh scripts/test-grdb.sh $(SWIFT) $(TRAITS) $(BUILD_FLAGS)
+	sh scripts/test-grdb.sh $(SWIFT) $(BUILD_FLAGS)
 
 # With Litestream, rclone and an S3 server, which the other targets do without: where they are not in PATH, they skip these tests.
 test-replication: $(REPLICATION_PACKAGES)/ready
 	@sh scripts/dependencies.sh $(SWIFT) rclone nats-server
 	$(SWIFT) build $(TRAITS) --build-tests $(BUILD_FLAGS)
-	PATH="$(CURDIR)/$(REPLICATION_PACKAGES)/bin:$$PATH" bash scripts/test.sh $(SWIFT) test $(TRAITS) --skip-build --no-parallel --filter '[./]Replication'
+	PATH="$(CURDIR)/$(REPLICATION_PACKAGES)/bin:$$PATH" bash scripts/test.sh $(SWIFT) test $(TRAITS) --skip-build --no-parallel \
+		--filter '[./]Replication$(if $(SEED),($(call chosen,Follow|Parts Restore|Report Failover|Fencing Outbox|Servers /|Load)))'
 
 # Kills at random moments for some minutes; `make torture-random KILLS=5000 MINUTES=30` for many. SEED= repeats a campaign.
 torture-random: dependencies
@@ -151,8 +155,8 @@ soak: dependencies
 # Two machines and an S3 server, as network namespaces: needs root.
 demo-replication: $(REPLICATION_PACKAGES)/ready
 	@sh scripts/dependencies.sh $(SWIFT) rclone ip:iproute2
-	@bash scripts/with-progress.sh "building for release" $(SWIFT) build -c release --product roundtable
-	@PATH="$(CURDIR)/$(REPLICATION_PACKAGES)/bin:$$PATH" bash scripts/demo-replication.sh "$(CURDIR)/.build/release/roundtable"
+	$(SWIFT) build $(TRAITS) --product roundtable $(BUILD_FLAGS)
+	@PATH="$(CURDIR)/$(REPLICATION_PACKAGES)/bin:$$PATH" bash scripts/demo-replication.sh "$(CURDIR)/.build/debug/roundtable"
 
 # In a folder of their own, where they change nothing of the system's Python.
 $(REPLICATION_PACKAGES)/ready: scripts/replication-requirements.txt
@@ -206,7 +210,7 @@ $(PLOTS_PACKAGES)/ready: scripts/plots-requirements.txt
 	@touch $@
 
 lint: dependencies
-	sh scripts/guides.sh check
+	python3 scripts/guides.py check
 	sh scripts/protocol.sh
 	sh scripts/names.sh
 	@sh scripts/dependencies.sh $(SWIFT) python3 perl ps:procps

@@ -26,7 +26,7 @@ let features = [
 ]
 func unitTests(of module: String, and others: [String]) -> Target {
     let names = Set(
-        [module, "Roundtable", "RoundtableCore", "RoundtableTestSelection", "RoundtableUnitSupport"] + others
+        [module, "Roundtable", "RoundtableCore", "RoundtableTestBasics", "RoundtableUnitSupport"] + others
     )
     return .testTarget(
         name: module + "Tests",
@@ -149,7 +149,11 @@ let package = Package(
             dependencies: ["CRoundtableTestShims", "RoundtableProcesses"],
             path: "Proof/RoundtableTrials"
         ),
-        .target(name: "RoundtableTestSelection", path: "Proof/RoundtableTestSelection"),
+        .target(
+            name: "RoundtableTestBasics",
+            dependencies: ["RoundtableProcesses"],
+            path: "Proof/RoundtableTestBasics"
+        ),
         .target(
             name: "CRoundtableCheckpointVFS",
             dependencies: [.product(name: "GRDBSQLite", package: "GRDB.swift")],
@@ -170,7 +174,7 @@ let package = Package(
             name: "RoundtableUnitSupport",
             dependencies: [
                 "Roundtable", "RoundtableCore", "RoundtableDelivery", "RoundtableFiles", "RoundtableHistory",
-                "RoundtableKernel", "RoundtableTestSelection", "RoundtableTestSupport",
+                "RoundtableKernel", "RoundtableTestBasics", "RoundtableTestSupport",
             ] + sql,
             path: "Proof/RoundtableUnitSupport"
         ),
@@ -232,7 +236,7 @@ let package = Package(
             name: "RoundtableKernelTests",
             dependencies: [
                 "CRoundtableShims", "CRoundtableTestSupport", "RoundtableKernel", "RoundtableModels",
-                "RoundtableTestSelection", "RoundtableTrials",
+                "RoundtableTestBasics", "RoundtableTrials",
             ]
         ),
         unitTests(
@@ -246,13 +250,13 @@ let package = Package(
         .testTarget(
             name: "RoundtableJobsTests",
             dependencies: [
-                "Roundtable", "RoundtableJobs", "RoundtableKernel", "RoundtableTestSelection", "RoundtableTestSupport",
+                "Roundtable", "RoundtableJobs", "RoundtableKernel", "RoundtableTestBasics", "RoundtableTestSupport",
             ] + sql
         ),
         .testTarget(
             name: "RoundtableTestKitTests",
             dependencies: [
-                "Roundtable", "RoundtableTestKit", "RoundtableTestSelection", "RoundtableTestSupport",
+                "Roundtable", "RoundtableTestKit", "RoundtableTestBasics", "RoundtableTestSupport",
                 "roundtable-torture",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
@@ -261,7 +265,7 @@ let package = Package(
         .testTarget(
             name: "RoundtableToolTests",
             dependencies: [
-                "RoundtableTool", "Roundtable", "RoundtableJobs", "RoundtableKernel", "RoundtableTestSelection",
+                "RoundtableTool", "Roundtable", "RoundtableJobs", "RoundtableKernel", "RoundtableTestBasics",
                 "RoundtableTestSupport",
             ] + sql,
             // Compiled when a campaign begins, and preloaded into the tool alone.
@@ -271,7 +275,7 @@ let package = Package(
         .testTarget(
             name: "RoundtableProcessTests",
             dependencies: [
-                "Roundtable", "RoundtableJobs", "RoundtableKernel", "RoundtableTestSelection", "RoundtableTestSupport",
+                "Roundtable", "RoundtableJobs", "RoundtableKernel", "RoundtableTestBasics", "RoundtableTestSupport",
                 "RoundtableTool",
                 "roundtable-peer", "roundtable-c-peer", "roundtable-torture",
                 .product(name: "GRDB", package: "GRDB.swift"),
@@ -281,7 +285,7 @@ let package = Package(
         .testTarget(
             name: "RoundtableServiceTests",
             dependencies: [
-                "Roundtable", "RoundtableCore", "RoundtableJobs", "RoundtableService", "RoundtableTestSelection",
+                "Roundtable", "RoundtableCore", "RoundtableJobs", "RoundtableService", "RoundtableTestBasics",
                 "RoundtableTestSupport",
                 "roundtable-service-peer",
                 .product(name: "Logging", package: "swift-log", condition: service),
@@ -302,9 +306,10 @@ if Context.environment["ROUNDTABLE_LIBRARY_ONLY"] != nil {
         "RoundtableGate", "RoundtableHistory", "RoundtableExtensions", "RoundtableDelivery", "RoundtableDiagnostics",
         "Roundtable", "RoundtableJobs",
         "CRoundtable", "RoundtableC", "CRoundtableTestShims", "CRoundtableTestSupport", "RoundtableProcesses",
-        "RoundtableTestKit", "RoundtableTrials", "RoundtableTestSelection", "RoundtableTestSupport",
+        "RoundtableTestKit", "RoundtableTrials", "RoundtableTestBasics", "RoundtableTestSupport",
         "RoundtableUnitSupport",
-        "RoundtableCoreTests", "RoundtableHistoryTests", "RoundtableExtensionsTests", "RoundtableDeliveryTests",
+        "RoundtableGateTests", "RoundtableCoreTests", "RoundtableHistoryTests", "RoundtableExtensionsTests",
+        "RoundtableDeliveryTests",
         "RoundtableDiagnosticsTests",
     ]
     package.targets.removeAll { !kept.contains($0.name) }

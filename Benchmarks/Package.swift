@@ -40,6 +40,8 @@ let package = Package(
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Histogram", package: "hdrhistogram-swift"),
+                // What the tool costs is measured, too.
+                .product(name: "roundtable", package: "Roundtable"),
             ]
         ),
     ],

@@ -35,20 +35,21 @@ graphs() {
 convert() {
     module=$1
     shift
-    "$tools/docc" convert "Sources/$module/Documentation.docc" --additional-symbol-graph-dir "$work/$module" \
+    "$tools/docc" convert "$work/catalogues/$module.docc" --additional-symbol-graph-dir "$work/$module" \
         --output-path "$work/$module.doccarchive" --fallback-display-name "$module" --fallback-bundle-identifier "$module" \
         --fallback-default-module-kind Library --enable-experimental-external-link-support --ide-console-output --warnings-as-errors \
         --hosting-base-path "$base" --enable-experimental-overloaded-symbol-presentation "$@"
 }
 
-graphs Roundtable RoundtableCore,RoundtableDelivery,RoundtableDiagnostics,RoundtableExtensions,RoundtableFiles,RoundtableHistory,RoundtableKernel
-graphs RoundtableTestKit ""
+graphs Roundtable RoundtableCore,RoundtableDelivery,RoundtableDiagnostics,RoundtableExtensions,RoundtableFiles,RoundtableGate,RoundtableHistory,RoundtableKernel
+graphs RoundtableTestKit RoundtableProcesses
 graphs RoundtableFiles RoundtableKernel
 graphs RoundtableJobs ""
 graphs RoundtableService ""
 # The interface that users see, compared with docs/api.
 python3 scripts/api.py "$work" ${API:---check}
 [ -z "${API:-}" ] || exit 0
+python3 scripts/guides.py catalogues "$work/catalogues"
 convert Roundtable
 convert RoundtableTestKit --dependency "$work/Roundtable.doccarchive"
 

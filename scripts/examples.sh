@@ -28,47 +28,51 @@ end() {
     app=
 }
 
+# The first three share a build folder, so that the library is built once. That of the server has another trait.
+build=(build --scratch-path ../.build -Xswiftc -warnings-as-errors)
+programs=../.build/debug
+
 # An app, its widget and its share extension.
-bash ../../scripts/with-progress.sh "building the example of the app" "${swift[@]}" build --build-tests -Xswiftc -warnings-as-errors
-expect "waiting" .build/debug/share "$folder/reading" https://swift.org
-expect "Open the app first." .build/debug/widget "$folder/reading"
-[[ $(.build/debug/app "$folder/reading" <<<list) == *"1     swift.org"* ]] || fail "the app does not list the link that was shared"
-expect "1 unread" .build/debug/widget "$folder/reading"
-expect "0 unread" .build/debug/widget "$folder/reading" read 1
-bash ../../scripts/test.sh "${swift[@]}" test --skip-build --no-parallel
+bash ../../scripts/with-progress.sh "building the example of the app" "${swift[@]}" "${build[@]}" --build-tests
+expect "waiting" $programs/share "$folder/reading" https://swift.org
+expect "Open the app first." $programs/widget "$folder/reading"
+[[ $($programs/app "$folder/reading" <<<list) == *"1     swift.org"* ]] || fail "the app does not list the link that was shared"
+expect "1 unread" $programs/widget "$folder/reading"
+expect "0 unread" $programs/widget "$folder/reading" read 1
+bash ../../scripts/test.sh "${swift[@]}" test --scratch-path ../.build --skip-build --no-parallel
 
 # Neither GRDB nor SQLite in the widget and the share extension, and the check can tell.
-nm .build/debug/app | grep sqlite3_ >/dev/null || fail "nm finds no SQLite in the app, which has it"
+nm $programs/app | grep sqlite3_ >/dev/null || fail "nm finds no SQLite in the app, which has it"
 for program in widget share; do
-    if nm ".build/debug/$program" | grep -E 'sqlite3_|4GRDB'; then fail "'$program' is linked with SQLite or GRDB"; fi
-    if ldd ".build/debug/$program" 2>/dev/null | grep sqlite; then fail "'$program' loads SQLite"; fi
+    if nm "$programs/$program" | grep -E 'sqlite3_|4GRDB'; then fail "'$program' is linked with SQLite or GRDB"; fi
+    if ldd "$programs/$program" 2>/dev/null | grep sqlite; then fail "'$program' loads SQLite"; fi
 done
 echo "The widget and the share extension have neither SQLite nor GRDB in them."
 
 # Somebody else's database code: the right way is clean, and the wrong way is found.
 cd ../TestKit
-bash ../../scripts/with-progress.sh "building the example of the test kit" "${swift[@]}" build -Xswiftc -warnings-as-errors
-.build/debug/check-notebook || fail "the right code has failed"
-if output=$(.build/debug/check-notebook --naive); then fail "the wrong code was not found: $output"; fi
+bash ../../scripts/with-progress.sh "building the example of the test kit" "${swift[@]}" "${build[@]}"
+$programs/check-notebook || fail "the right code has failed"
+if output=$($programs/check-notebook --naive); then fail "the wrong code was not found: $output"; fi
 [[ $output == *"lost write"* && $output == *"to run it again: ROUNDTABLE_SEED="* ]] || fail "the wrong code failed otherwise: $output"
 echo "${output%%$'\n'*}"
 
 # A daemon that follows the settings that a tool changes.
 cd ../Daemon
-bash ../../scripts/with-progress.sh "building the example of the daemon" "${swift[@]}" build -Xswiftc -warnings-as-errors
-expect "Nothing was measured yet" .build/debug/meter show "$folder/load.sqlite"
-.build/debug/meterd "$folder/load.sqlite" >"$folder/log" &
+bash ../../scripts/with-progress.sh "building the example of the daemon" "${swift[@]}" "${build[@]}"
+expect "Nothing was measured yet" $programs/meter show "$folder/load.sqlite"
+$programs/meterd "$folder/load.sqlite" >"$folder/log" &
 app=$!
-until .build/debug/meter every "$folder/load.sqlite" 50; do
+until $programs/meter every "$folder/load.sqlite" 50; do
     [ "$SECONDS" -lt 600 ] || fail "the interval cannot be set: $(cat "$folder/log")"
     sleep 0.1
 done
-followed=$(timeout 60 .build/debug/meter follow "$folder/load.sqlite" --count 5) || fail "the tool does not see measurements"
+followed=$(timeout 60 $programs/meter follow "$folder/load.sqlite" --count 5) || fail "the tool does not see measurements"
 [ "$(grep -c load <<<"$followed")" = 5 ] || fail "the tool has seen '$followed'"
 end
 [[ $(tail -n 1 "$folder/log") == "meterd has ended." ]] || fail "the daemon has not ended well: $(cat "$folder/log")"
 grep -x "every 50 ms" "$folder/log" || fail "the daemon has not followed its settings: $(cat "$folder/log")"
-[ "$(.build/debug/meter show "$folder/load.sqlite" --count 2 | wc -l)" = 2 ] || fail "the tool shows nothing"
+[ "$($programs/meter show "$folder/load.sqlite" --count 2 | wc -l)" = 2 ] || fail "the tool shows nothing"
 
 # A server, workers and a nightly program.
 cd ../Server

@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BENCHMARKS = "docs/BENCHMARKS.md"
-GUIDES = "Sources/Roundtable/Documentation.docc"
+GUIDES = "docs/guides"
 SIDES = ["ours", "peers.grdb", "peers.sqlite-c"]
 
 # Figures of the data: the document, its text, the file, and where in the report each figure is.

@@ -1,21 +1,14 @@
 #!/usr/bin/env bash
 # fuzz.sh SWIFT SECONDS [TARGET…]: builds the fuzzers, writes their first corpora, and runs each of them (all without TARGET) for SECONDS.
-# FUZZ_SEED is libFuzzer's seed. Corpora grow in .build-fuzz/corpus, and what is found is in .build-fuzz/findings.
+# FUZZ_SEED, or SEED, is libFuzzer's seed. Corpora grow in .build-fuzz/corpus, and what is found is in .build-fuzz/findings.
 set -euo pipefail
 swift=$1 seconds=$2
 shift 2
-folder=.build-fuzz
-export ROUNDTABLE_FUZZING=1
+folder=$PWD/.build-fuzz
 # The backtraces of Swift read memory that Address Sanitizer does not let them.
 export SWIFT_BACKTRACE=enable=no
-# The fuzzers have no dependencies, so Swift removes the file that pins them.
-mkdir -p "$folder"
-if [ -e Package.resolved ]; then
-    cp -p Package.resolved "$folder/Package.resolved"
-    trap 'cp -p "$folder/Package.resolved" Package.resolved' EXIT
-fi
 # Address Sanitizer and libFuzzer, for Swift and for C; `-enable-testing`, because readers are internal.
-"$swift" build -c release --product roundtable-fuzz --scratch-path "$folder" \
+"$swift" build --package-path Proof/Fuzz -c release --product roundtable-fuzz --scratch-path "$folder" \
     -Xswiftc -enable-testing -Xswiftc -sanitize=fuzzer,address -Xswiftc -use-ld=lld -Xcc -fsanitize=fuzzer-no-link,address
 program=$folder/release/roundtable-fuzz
 targets=${*:-$("$program")}
@@ -27,7 +20,7 @@ for target in $targets; do
     log=$folder/$target.log
     echo "fuzzing $target for $seconds seconds"
     if ! "$program" "$target" "$corpus" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -max_len=4096 \
-        -seed="${FUZZ_SEED:-1}" -print_final_stats=1 -artifact_prefix="$folder/findings/$target-" >"$log" 2>&1; then
+        -seed="${FUZZ_SEED:-${SEED:-1}}" -print_final_stats=1 -artifact_prefix="$folder/findings/$target-" >"$log" 2>&1; then
         failed="$failed $target"
         tail -40 "$log"
     else

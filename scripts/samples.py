@@ -409,7 +409,7 @@ def dump_package(folder):
 
 def main():
     os.chdir(ROOT)
-    everything = ["README.md", *sorted(map(str, Path().glob("Sources/*/Documentation.docc/*.md"))), *sorted(INTERNAL)]
+    everything = ["README.md", *sorted(map(str, Path().glob("docs/guides/*.md"))), *sorted(INTERNAL)]
     documents = sys.argv[1:] or everything
     shutil.rmtree(WORK, ignore_errors=True)
     WORK.mkdir(parents=True)

@@ -3,25 +3,26 @@
 #
 #     sh scripts/test-grdb.sh SWIFT [FLAG OF swift build]...
 #
-# The tests are those of the GRDB that the package resolves to, copied into build-grdb-suite and patched there. A difference
+# The tests are those of the GRDB that the package resolves to, copied into the package Proof/GRDBSuite and patched there. A difference
 # that docs/GRDB-SUITE.md does not list is a failure, and so is a listed one that does not occur.
 set -eu
 cd "$(dirname "$0")/.."
 swift=$1
 shift
 list=docs/GRDB-SUITE.md
-tests=.build/checkouts/GRDB.swift/Tests/GRDBTests
-suite=build-grdb-suite
+package=Proof/GRDBSuite
+tests=$package/.build/checkouts/GRDB.swift/Tests/GRDBTests
+suite=$package/Tests
 work=.build/grdb-suite-runs
 export LC_ALL=C
 
 prepare() {
-    "$swift" package resolve
     rm -rf "$suite"
     mkdir -p "$suite"
+    "$swift" package --package-path "$package" resolve
     cp "$tests"/*.swift "$tests"/Betty.jpeg "$tests"/InflectionsTests.json "$tests"/Issue1383.sqlite "$tests"/db.SQLCipher3 "$suite"
     chmod -R u+w "$suite"
-    cp Tests/GRDBSuite/*.swift "$suite"
+    cp "$package"/Additions/*.swift "$suite"
     # Each test passes through `Suite.begin`.
     sed -i.bak 's/^class GRDBTestCase: XCTestCase {$/&\
     override func setUpWithError() throws { try Suite.begin(name) }/' "$suite/GRDBTestCase.swift"
@@ -78,9 +79,8 @@ run() {
 count() { awk -v outcome="$2" '$2 == outcome || (outcome == "failed" && $2 == "crashed")' "$work/$1.results" | wc -l | tr -d ' '; }
 
 prepare
-export ROUNDTABLE_GRDB_SUITE=1
-"$swift" build --build-tests "$@"
-program=$("$swift" build --build-tests "$@" --show-bin-path)/RoundtablePackageTests.xctest
+"$swift" build --package-path "$package" --build-tests "$@"
+program=$("$swift" build --package-path "$package" --build-tests "$@" --show-bin-path)/GRDBSuitePackageTests.xctest
 rm -rf "$work"
 mkdir -p "$work"
 listed "Set aside" >"$work/aside"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # tests.sh SWIFT WHICH [FILTER]: runs the tests that `swift build --build-tests` has built.
-#   WHICH is 'short', 'all' or 'part:SEED' (see Proof/RoundtableTestSelection); FILTER, a regular expression, leaves only the tests that it matches.
+#   WHICH is 'short', 'all' or 'part:SEED' (see Proof/RoundtableTestBasics); FILTER, a regular expression, leaves only the tests whose
+#   names, such as RoundtableCoreTests.SuspensionTests/everything(), begin with a match.
 #
 # The unit tests run in three processes at the same time, in each one test after the other: tests that wait for each other's threads fail in one
 # process by their deadlines. Then the tests with real processes, which measure time, run alone; and then the walks through state machines, which use all
@@ -20,28 +21,31 @@ start() {
     shift 3
     # Both filters must match, and the program takes one: a lookahead stands for "and".
     local chosen="^(?:$targets)"
-    [ -z "$filter" ] || chosen="(?=.*(?:$filter))$chosen"
-    ROUNDTABLE_TESTS=$which "$program" --testing-library swift-testing $mode --filter "$chosen" "$@" >"$logs/$name.log" 2>&1
+    [ -z "$filter" ] || chosen="(?=$filter)$chosen"
+    # A shell has what it starts in the background ignore the first two signals of the terminal.
+    ROUNDTABLE_TESTS=$which env --default-signal=INT,QUIT "$program" --testing-library swift-testing $mode --filter "$chosen" "$@" >"$logs/$name.log" 2>&1
 }
 
 # Waits for one run, and shows how it went.
 finish() {
     local name=$1 status=$2
     local line
+    # With a filter, a run may have no test.
+    if [ -n "$filter" ] && [ "$status" = 0 ] && ! grep -qaE 'Test run with [1-9]' "$logs/$name.log"; then return; fi
     line=$(grep -aE 'Test run with [0-9]+ tests?' "$logs/$name.log" | tail -1)
     echo "$name: ${line:-no test ran (status $status)}"
-    if [ "$status" != 0 ] || { [ -z "$line" ] && [ -z "$filter" ]; }; then
+    if [ "$status" != 0 ] || [ -z "$line" ]; then
         failed="$failed $name"
         grep -aE -A 4 '^✘ .*recorded an issue|^✘ Test .* failed|rror: ' "$logs/$name.log" | cut -c 1-600
         [ -n "$line" ] || tail -30 "$logs/$name.log"
     fi
 }
 
-start core 'RoundtableCoreTests' --no-parallel --skip ModelTests &
+start core 'Roundtable(?:Core|Delivery)Tests' --no-parallel --skip ModelTests &
 core=$!
 start tool 'Roundtable(?:Tool|TestKit|Service)Tests' --no-parallel &
 tool=$!
-start others 'Roundtable(?:Kernel|History|Extensions|Delivery|Diagnostics|Jobs)Tests' --no-parallel --skip ModelTests &
+start others 'Roundtable(?:Kernel|Gate|History|Extensions|Diagnostics|Jobs)Tests' --no-parallel --skip ModelTests &
 others=$!
 # A run that is cut short leaves none of them.
 trap 'kill $core $tool $others 2>/dev/null' EXIT
@@ -51,7 +55,7 @@ wait $core; finish "core" $?
 trap - EXIT
 start processes 'RoundtableProcessTests' ''
 finish processes $?
-start walks 'Roundtable(?:Core|Kernel)Tests\..*ModelTests' ''
+start walks 'Roundtable(?:Core|Gate|Kernel)Tests\..*ModelTests' ''
 finish walks $?
 
 [ -z "$failed" ] && exit 0

@@ -21,7 +21,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-GUIDES = [ROOT / "Sources" / "Roundtable" / "Documentation.docc" / name for name in ("Troubleshooting.md", "ToolMessages.md")]
+GUIDES = [ROOT / "docs" / "guides" / name for name in ("Troubleshooting.md", "ToolMessages.md")]
 # Files whose texts become part of errors, or of SharedDatabase.uncoordinatedReason.
 TEXTS = [
     "RoundtableC/Reporting.swift",

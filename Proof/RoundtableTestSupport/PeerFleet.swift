@@ -171,7 +171,15 @@ package final class PeerFleet {
     private func reachableExecutable() throws -> URL {
         let copy = notes.appendingPathComponent(executable.lastPathComponent)
         if !FileManager.default.fileExists(atPath: copy.path) {
-            try FileManager.default.copyItem(at: executable, to: copy)
+            // In a process of its own: a child that another thread forks meanwhile would keep the copy open for writing for a moment, and a file that
+            // is open for writing cannot be executed (ETXTBSY).
+            let copying = try ChildProcess(
+                executable: URL(fileURLWithPath: "/bin/cp"),
+                arguments: [executable.path, copy.path],
+                errorOutput: notes.appendingPathComponent("cp.stderr")
+            )
+            let exit = try copying.waitForExit()
+            guard exit == .status(0) else { throw TestKitError("cp: \(exit) \(copying.errorText)") }
         }
         return copy
     }

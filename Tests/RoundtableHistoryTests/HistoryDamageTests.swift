@@ -36,7 +36,7 @@ import Testing
         try other.close()
     }
 
-    @Test(arguments: columns.keys.sorted()) func strangeValues(table: String) throws {
+    @Test(.long(), arguments: columns.keys.sorted()) func strangeValues(table: String) throws {
         for column in try #require(Self.columns[table]) {
             for value in Self.values {
                 let fixture = try HistoryFixture(

@@ -116,7 +116,7 @@ extension HistoryOldValuesTests {
 
     /// **Rules H14a, H14b**, by random statements of every conflict clause on tables that cascade to themselves: each id that has left the table
     /// is in exactly one change.
-    @Test(arguments: [false, true]) func noIDIsLostOrRepeatedByCascades(recursive: Bool) throws {
+    @Test(.long(), arguments: [false, true]) func noIDIsLostOrRepeatedByCascades(recursive: Bool) throws {
         var random = SeededGenerator()
         let tables = [
             Self.tree,

@@ -32,10 +32,13 @@ extension HistoryOldValuesTests {
     }
 
     /// **Rule H13b**: what follows a NUL counts, in deletions, updates, replacements by the key and by another index.
-    @Test(arguments: [
-        "DELETE FROM item", "UPDATE item SET touched = 1", "UPDATE item SET id = 2",
-        "REPLACE INTO item (id) VALUES (1)", "REPLACE INTO item (id, u) VALUES (2, 'u')",
-    ])
+    @Test(
+        .long(),
+        arguments: [
+            "DELETE FROM item", "UPDATE item SET touched = 1", "UPDATE item SET id = 2",
+            "REPLACE INTO item (id) VALUES (1)", "REPLACE INTO item (id, u) VALUES (2, 'u')",
+        ]
+    )
     func textsWithZeros(statement: String) throws {
         let most = HistoryTriggers.longestValue
         for (length, isKept) in [(most, true), (most + 1, false), (2 * most, false)] {

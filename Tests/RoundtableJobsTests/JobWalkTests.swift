@@ -1,6 +1,7 @@
 import GRDB
 import Roundtable
 import RoundtableKernel
+import RoundtableTestBasics
 import Testing
 
 @testable import RoundtableJobs
@@ -134,7 +135,7 @@ import Testing
         }
     }
 
-    @Test func theTableDoesWhatTheRulesSay() throws {
+    @Test(.long()) func theTableDoesWhatTheRulesSay() throws {
         try DatabaseQueue().inDatabase { db in
             try db.createJobTables()
             let walk = Walk(db)

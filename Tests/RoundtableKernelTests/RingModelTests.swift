@@ -1,5 +1,5 @@
 import Foundation
-import RoundtableTestSelection
+import RoundtableTestBasics
 import Testing
 
 @testable import RoundtableKernel
@@ -38,7 +38,7 @@ import Testing
     }
 
     /// The same beside raw handles, which may die in their turn (U4, U5).
-    @Test(arguments: [[RingModel.Kind.handle, .participant], [.handle, .stranger], [.handle, .handle]])
+    @Test(.long(), arguments: [[RingModel.Kind.handle, .participant], [.handle, .stranger], [.handle, .handle]])
     func nothingIsMissedBesideHandles(kinds: [RingModel.Kind]) throws {
         let budget = RingModel.Budget(deaths: 1)
         try walk(from: RingModel(kinds, rounds: 1, looks: Self.looks, places: 16, budget: budget))

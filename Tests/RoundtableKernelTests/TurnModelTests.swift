@@ -1,7 +1,7 @@
 import Foundation
 import RoundtableKernel
 import RoundtableModels
-import RoundtableTestSelection
+import RoundtableTestBasics
 import Testing
 
 /// The writer queue, walked through every interleaving of small worlds (`docs/PROTOCOL-SHARED-MEMORY.md`, section T).
@@ -25,13 +25,13 @@ import Testing
     /// - no more participants believe to have the turn than one, and one for each time that a patience has ended;
     /// - from every state that can be reached, every participant that can run gets done. No deadline is needed for that, unless a frozen
     ///   process holds SQLite's write lock.
-    @Test(arguments: budgets)
+    @Test(.long(), arguments: budgets)
     func nobodyWaitsForEver(budget: TurnModel.Budget) throws {
         try walk(TurnModel(participants: 3, rounds: 1, budget: budget, lingering: isLongRun))
     }
 
     /// The same, with several faults in one life, and several turns each, for two participants.
-    @Test func nobodyWaitsForEverAfterSeveralFaults() throws {
+    @Test(.long()) func nobodyWaitsForEverAfterSeveralFaults() throws {
         let budget = TurnModel.Budget(deaths: 1, freezes: 1, patience: isLongRun ? 2 : 1)
         try walk(TurnModel(participants: 2, rounds: 2, budget: budget))
     }

@@ -1,8 +1,8 @@
-import RoundtableTestSelection
 import Foundation
 import GRDB
 import Roundtable
 import RoundtableKernel
+import RoundtableTestBasics
 import RoundtableTestSupport
 import Testing
 
@@ -164,7 +164,7 @@ extension ProcessTests {
         }
 
         /// **K11a**: each of 100 writers copies what it leaves beside idle participants, and a huge transaction leaves no long file.
-        @Test(.timeLimit(.minutes(5)), arguments: Company.allCases)
+        @Test(.long(), .timeLimit(.minutes(5)), arguments: Company.allCases)
         func shortLivedWriters(company: Company) throws {
             try PeerFleet.run(inMemory: true) { fleet in
                 let writers = try fleet.spawn(10)

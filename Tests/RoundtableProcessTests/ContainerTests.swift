@@ -1,5 +1,5 @@
 #if os(Linux)
-    import RoundtableTestSelection
+    import RoundtableTestBasics
     import Foundation
     import Roundtable
     import RoundtableKernel
@@ -190,7 +190,7 @@
             }
 
             /// Turns are shared equally among those who do not see each other (rules T1–T5).
-            @Test(.timeLimit(.minutes(1))) func sharesAreEqual() throws {
+            @Test(.long(), .timeLimit(.minutes(1))) func sharesAreEqual() throws {
                 try PeerFleet.run(inMemory: true) { fleet in
                     let peers = try (0..<4).map { number in
                         let peer = try fleet.spawn("peer-\(number)", in: .pid)

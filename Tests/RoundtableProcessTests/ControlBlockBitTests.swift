@@ -1,6 +1,6 @@
-import RoundtableTestSelection
 import Foundation
 import RoundtableKernel
+import RoundtableTestBasics
 import RoundtableTestSupport
 import Testing
 

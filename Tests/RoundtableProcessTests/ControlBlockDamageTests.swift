@@ -1,6 +1,6 @@
-import RoundtableTestSelection
 import Foundation
 import RoundtableKernel
+import RoundtableTestBasics
 import RoundtableTestSupport
 import Testing
 
@@ -37,7 +37,7 @@ extension ProcessTests {
             }
         }
 
-        @Test(.timeLimit(.minutes(1)), arguments: Damage.allCases)
+        @Test(.long(), .timeLimit(.minutes(1)), arguments: Damage.allCases)
         func whileFourWrite(damage: Damage) throws {
             var random = SeededGenerator()
             try PeerFleet.runTimed { fleet, trial in

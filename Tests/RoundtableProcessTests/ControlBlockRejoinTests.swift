@@ -1,7 +1,7 @@
-import RoundtableTestSelection
 import Foundation
 import Roundtable
 import RoundtableKernel
+import RoundtableTestBasics
 import RoundtableTestSupport
 import Testing
 
@@ -51,7 +51,7 @@ extension ProcessTests {
 
         /// Four write and four read while the block is deleted or replaced all the time, and processes are killed. In the end all that
         /// live are at one block, and no commit was missed.
-        @Test(.timeLimit(.minutes(3)))
+        @Test(.long(), .timeLimit(.minutes(3)))
         func theBlockIsReplacedAgainAndAgain() throws {
             var random = SeededGenerator()
             try PeerFleet.run { fleet in

@@ -1,4 +1,5 @@
 #if os(Linux)
+    import RoundtableTestBasics
     import Foundation
     import Glibc
     import RoundtableKernel
@@ -32,7 +33,7 @@
 
             /// While the device is locked, the database cannot be read or written, and accesses fail. No process ends because a mapped file cannot be
             /// read, and nothing that was acknowledged is lost, whether the control block stays or is removed.
-            @Test(.timeLimit(.minutes(10))) func noProcessFaults() throws {
+            @Test(.long(), .timeLimit(.minutes(10))) func noProcessFaults() throws {
                 var random = SeededGenerator()
                 try PeerFleet.run { fleet in
                     let device = try Device(fleet)

@@ -1,7 +1,7 @@
-import RoundtableTestSelection
 import Foundation
 import GRDB
 import Roundtable
+import RoundtableTestBasics
 import RoundtableTestSupport
 import Testing
 
@@ -57,7 +57,7 @@ extension ProcessTests {
         }
 
         /// All agree on one salt, and on one database.
-        @Test(.timeLimit(.minutes(3))) func manyProcessesCreateAtOnce() throws {
+        @Test(.long(), .timeLimit(.minutes(3))) func manyProcessesCreateAtOnce() throws {
             for _ in 1...(isLongRun ? 50 : 5) {
                 try PeerFleet.run { fleet in
                     let peers = try fleet.spawn(16)

@@ -1,7 +1,7 @@
-import RoundtableTestSelection
 import Foundation
 import GRDB
 import Roundtable
+import RoundtableTestBasics
 import RoundtableTestSupport
 import Testing
 
@@ -56,7 +56,7 @@ extension ProcessTests {
 
         /// Programs of three ages open and upgrade in any order, and one is killed meanwhile: each has a clear answer, and what is derived is
         /// never out of step (rules E4 to E6).
-        @Test(.timeLimit(.minutes(10))) func anyOrder() throws {
+        @Test(.long(), .timeLimit(.minutes(10))) func anyOrder() throws {
             var random = SeededGenerator()
             var (kills, halfBuilt, refused) = (0, 0, 0)
             var round = 0
@@ -132,7 +132,7 @@ extension ProcessTests {
         }
 
         /// The changes that views tell are the difference of what can be recomputed, while three processes write (rule E3).
-        @Test(.timeLimit(.minutes(20))) func viewChanges() throws {
+        @Test(.long(), .timeLimit(.minutes(20))) func viewChanges() throws {
             var random = SeededGenerator()
             try PeerFleet.run(inMemory: true) { fleet in
                 let path = fleet.database.path

@@ -1,5 +1,6 @@
 import Foundation
 import RoundtableKernel
+import RoundtableTestBasics
 import RoundtableTestSupport
 import Testing
 
@@ -12,7 +13,7 @@ extension ProcessTests {
         ///
         /// The bound on the wait is the one that the benchmark proves in a release build. Here it is for all waits but
         /// the longest two of each process, which may meet the other programs of the machine; for them it is doubled.
-        @Test(.timeLimit(.minutes(1)), arguments: [2, 8])
+        @Test(.long(), .timeLimit(.minutes(1)), arguments: [2, 8])
         func sharesAreEqual(count: Int) throws {
             try PeerFleet.runTimed(inMemory: true) { fleet, trial in
                 let peers = try fleet.spawnOpen(count)
@@ -32,7 +33,7 @@ extension ProcessTests {
 
         /// Beside one who writes long transactions back to back, a short one waits for at most one of them, and for the
         /// slices of those ahead (rules T3, T4).
-        @Test(.timeLimit(.minutes(1)))
+        @Test(.long(), .timeLimit(.minutes(1)))
         func longTransactionsDelayByOne() throws {
             try PeerFleet.runTimed(inMemory: true) { fleet, trial in
                 let peers = try fleet.spawnOpen(4)
@@ -57,7 +58,7 @@ extension ProcessTests {
 
         /// An interactive writer goes before all background ones, waiting for at most one slice and one transaction; they
         /// go on (rule T3).
-        @Test(.timeLimit(.minutes(1)))
+        @Test(.long(), .timeLimit(.minutes(1)))
         func interactiveGoesFirst() throws {
             try PeerFleet.runTimed(inMemory: true) { fleet, trial in
                 let interactive = try fleet.spawnOpen("interactive", options: PeerOptions(priority: 0))
@@ -80,7 +81,7 @@ extension ProcessTests {
 
         /// An interactive write of a participant whose writes are background ones goes first, like one of an interactive participant; and a
         /// background write of an interactive participant goes last, but ageing lets it go on (rules T3, T3a).
-        @Test(.timeLimit(.minutes(1)))
+        @Test(.long(), .timeLimit(.minutes(1)))
         func prioritiesOfWrites() throws {
             try PeerFleet.runTimed(inMemory: true) { fleet, trial in
                 let urgent = try fleet.spawnOpen("urgent", options: PeerOptions(priority: 2))

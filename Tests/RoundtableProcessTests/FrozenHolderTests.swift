@@ -1,6 +1,6 @@
-import RoundtableTestSelection
 import Foundation
 import RoundtableKernel
+import RoundtableTestBasics
 import RoundtableTestSupport
 import Testing
 
@@ -198,7 +198,7 @@ extension ProcessTests {
 
         /// `kill -9` of any process at any moment loses nothing that was acknowledged, corrupts nothing, and stops nobody
         /// (rules G1, T8, P4; DESIGN rule 6).
-        @Test(.timeLimit(.minutes(3)))
+        @Test(.long(), .timeLimit(.minutes(3)))
         func writersThatAreKilledAtRandom() throws {
             var random = SeededGenerator()
             try PeerFleet.run { fleet in

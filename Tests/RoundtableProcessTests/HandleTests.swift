@@ -1,6 +1,6 @@
-import RoundtableTestSelection
 import Foundation
 import RoundtableKernel
+import RoundtableTestBasics
 import RoundtableTestSupport
 import Testing
 
@@ -12,7 +12,7 @@ extension ProcessTests {
         /// Turns are shared equally with it, within the bounds of `Fairness.sharesAreEqual` (rule U1).
         ///
         /// A slice is of time: all transactions take equally long, since a program in C is faster than ours in a debug build.
-        @Test(.timeLimit(.minutes(1)))
+        @Test(.long(), .timeLimit(.minutes(1)))
         func sharesAreEqual() throws {
             try PeerFleet.runTimed(inMemory: true) { fleet, trial in
                 let peers = try fleet.spawnOpen(7)
@@ -219,7 +219,7 @@ extension ProcessTests {
             let package = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
                 .deletingLastPathComponent()
             let guide = try String(
-                contentsOf: package.appendingPathComponent("Sources/Roundtable/Documentation.docc/RawHandles.md"),
+                contentsOf: package.appendingPathComponent("docs/guides/RawHandles.md"),
                 encoding: .utf8
             )
             let example = try #require(guide.components(separatedBy: "```c\n").dropFirst().first)

@@ -1,7 +1,7 @@
-import RoundtableTestSelection
 import Foundation
 import GRDB
 import Roundtable
+import RoundtableTestBasics
 import RoundtableTestSupport
 import Testing
 
@@ -35,7 +35,7 @@ extension ProcessTests {
         /// same transaction, each comes once.
         ///
         /// Rows of `entry` are numbered in the order of their commits, and none is deleted: the numbers tell what is missing.
-        @Test(.timeLimit(.minutes(10)))
+        @Test(.long(), .timeLimit(.minutes(10)))
         func killedConsumers() throws {
             let kills = isLongRun ? 1000 : 120
             var random = SeededGenerator()

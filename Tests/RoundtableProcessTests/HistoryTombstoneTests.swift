@@ -1,7 +1,7 @@
-import RoundtableTestSelection
 import Foundation
 import GRDB
 import Roundtable
+import RoundtableTestBasics
 import RoundtableTestSupport
 import Testing
 
@@ -26,7 +26,7 @@ extension ProcessTests {
 
         /// A sync engine in a process of its own records the id of each row that is gone, while it and the writers, participants and
         /// strangers, are killed (rules H10, H11, H14a): none is lost, and none is repeated.
-        @Test(.timeLimit(.minutes(10)))
+        @Test(.long(), .timeLimit(.minutes(10)))
         func killedWritersAndEngines() throws {
             let kills = isLongRun ? 600 : 60
             var random = SeededGenerator()

@@ -1,5 +1,5 @@
-import RoundtableTestSelection
 import Foundation
+import RoundtableTestBasics
 import RoundtableTestSupport
 import Testing
 
@@ -9,7 +9,7 @@ extension ProcessTests {
         ///
         /// Dispatch on Linux wakes any process every second that has ever used its pool of threads, as tasks and global queues do. The
         /// peers use neither, so what is counted is ours.
-        @Test(.timeLimit(.minutes(2)), .enabled(if: ThreadSwitches.isSupported, "needs /proc/PID/task"))
+        @Test(.long(), .timeLimit(.minutes(2)), .enabled(if: ThreadSwitches.isSupported, "needs /proc/PID/task"))
         func nobodyWakesUp() throws {
             try PeerFleet.run { fleet in
                 let writer = try fleet.spawnOpen("writer")

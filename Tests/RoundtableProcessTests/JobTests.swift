@@ -1,8 +1,8 @@
-import RoundtableTestSelection
 import Foundation
 import GRDB
 import Roundtable
 import RoundtableJobs
+import RoundtableTestBasics
 import RoundtableTestSupport
 import Testing
 
@@ -130,7 +130,7 @@ extension ProcessTests {
         }
 
         /// Workers that are killed and frozen at random moments do each job once (rules A4 to A8).
-        @Test(.timeLimit(.minutes(5)))
+        @Test(.long(), .timeLimit(.minutes(5)))
         func campaign() throws {
             let jobs = isLongRun ? 50_000 : 12_000
             let (exit, output) = try run(["--jobs", "\(jobs)", "--processes", "4"])
@@ -142,7 +142,11 @@ extension ProcessTests {
 
         /// Jobs that arrive one by one, with handlers of up to 2 s, begin soon: workers that sleep are woken, also after a long handler, and
         /// beside killed and frozen ones (rules A7a, A11). Without kills too, because each lost worker wakes the others.
-        @Test(.timeLimit(.minutes(5)), arguments: [["--kills", "0", "--processes", "4"], ["--processes", "8"]])
+        @Test(
+            .long(),
+            .timeLimit(.minutes(5)),
+            arguments: [["--kills", "0", "--processes", "4"], ["--processes", "8"]]
+        )
         func campaignWithLongHandlers(_ options: [String]) throws {
             let jobs = isLongRun ? 2_000 : 120
             let (exit, output) = try run(
@@ -155,6 +159,7 @@ extension ProcessTests {
 
         /// A campaign whose workers have a defect finds it.
         @Test(
+            .long(),
             .timeLimit(.minutes(5)),
             arguments: [
                 (JobsDefect.effectsApart, "doubled: "), (.noToken, "doubled: "), (.forgets, "lost: "),

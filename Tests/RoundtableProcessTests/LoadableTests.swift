@@ -1,5 +1,5 @@
 #if os(Linux)
-    import RoundtableTestSelection
+    import RoundtableTestBasics
     import Foundation
     import Roundtable
     import RoundtableKernel
@@ -15,7 +15,7 @@
             ///
             /// Each transaction is longer than a slice, so a turn has one: Python's are faster than ours in a debug build, and more of
             /// them would fit into a slice.
-            @Test(.timeLimit(.minutes(1)))
+            @Test(.long(), .timeLimit(.minutes(1)))
             func sharesAreEqual() throws {
                 try PeerFleet.runTimed(inMemory: true) { fleet, trial in
                     let peers = try fleet.spawnOpen(4)
@@ -230,7 +230,7 @@
             }
 
             /// SQLite's default, FULL, would sync each commit within the turn. A host that sets it itself gets it (rule I7).
-            @Test(.timeLimit(.minutes(1)), .enabled(if: SlowSync.compiler != nil, "there is no C compiler"))
+            @Test(.long(), .timeLimit(.minutes(1)), .enabled(if: SlowSync.compiler != nil, "there is no C compiler"))
             func commitsAreNotSynced() throws {
                 try PeerFleet.run { fleet in
                     _ = try fleet.spawnOpen("app")

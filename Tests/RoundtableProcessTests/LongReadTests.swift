@@ -1,7 +1,7 @@
-import RoundtableTestSelection
 import Foundation
 import GRDB
 import Roundtable
+import RoundtableTestBasics
 import RoundtableTestSupport
 import Testing
 
@@ -109,7 +109,7 @@ extension ProcessTests {
 
         /// While several processes commit as they like, strangers among them, and one is killed: what each advance tells is
         /// at least what was committed between its two moments, and exactly that where all who committed are participants.
-        @Test(.timeLimit(.minutes(2)), .enabled(if: hasPython, "/usr/bin/python3 is not installed"))
+        @Test(.long(), .timeLimit(.minutes(2)), .enabled(if: hasPython, "/usr/bin/python3 is not installed"))
         func advanceTellsWhatWasCommitted() throws {
             var random = SeededGenerator()
             let seconds = isLongRun ? 12.0 : 4.0
@@ -171,7 +171,7 @@ extension ProcessTests {
         }
 
         /// The WAL grows while a snapshot stays where it is, and no more once it advances, whatever the role (rule O4).
-        @Test(.timeLimit(.minutes(1)), arguments: [false, true])
+        @Test(.long(), .timeLimit(.minutes(1)), arguments: [false, true])
         func walIsBoundedByAdvancing(readOnly: Bool) throws {
             try PeerFleet.run(inMemory: true) { fleet in
                 _ = try makeLedger(fleet)

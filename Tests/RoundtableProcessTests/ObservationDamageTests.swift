@@ -1,7 +1,7 @@
-import RoundtableTestSelection
 import Foundation
 import Roundtable
 import RoundtableKernel
+import RoundtableTestBasics
 import RoundtableTestSupport
 import Testing
 

@@ -1,6 +1,6 @@
-import RoundtableTestSelection
 import Foundation
 import RoundtableKernel
+import RoundtableTestBasics
 import RoundtableTestSupport
 import Testing
 
@@ -58,7 +58,7 @@ extension ProcessTests {
 
         /// No observer misses the final state, none is told of a change before it can read it, every gap is told as one, and
         /// what is told as exact is (rules R3, R5, N2, N6).
-        @Test(.timeLimit(.minutes(5)))
+        @Test(.long(), .timeLimit(.minutes(5)))
         func fourWritersAndFourObservers() throws {
             try PeerFleet.run { fleet in
                 let writers = try fleet.spawnOpen(4)
@@ -99,7 +99,7 @@ extension ProcessTests {
         }
 
         /// The same while writers are killed at random and replaced, and others frozen for a while (rules R4, R5, N3).
-        @Test(.timeLimit(.minutes(5)))
+        @Test(.long(), .timeLimit(.minutes(5)))
         func writersThatAreKilledAndFrozen() throws {
             var random = SeededGenerator()
             try PeerFleet.run { fleet in

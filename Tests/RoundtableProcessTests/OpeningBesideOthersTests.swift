@@ -1,6 +1,6 @@
-import RoundtableTestSelection
 import Foundation
 import GRDB
+import RoundtableTestBasics
 import RoundtableTestSupport
 import Testing
 
@@ -15,7 +15,7 @@ extension ProcessTests {
 
         /// On a busy machine, processes create a database, open it read-only, look at it and close it at random moments: each opening
         /// waits for the locks of the others, and none fails (rule W9).
-        @Test(.timeLimit(.minutes(isLongRun ? 30 : 5)))
+        @Test(.long(), .timeLimit(.minutes(isLongRun ? 30 : 5)))
         func onABusyMachine() throws {
             var random = SeededGenerator()
             var openings = 0

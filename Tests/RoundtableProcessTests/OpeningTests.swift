@@ -1,7 +1,7 @@
-import RoundtableTestSelection
 import Foundation
 import GRDB
 import RoundtableKernel
+import RoundtableTestBasics
 import RoundtableTestSupport
 import Testing
 
@@ -19,7 +19,7 @@ extension ProcessTests {
 
         /// Any number of processes may create a database at once: all of them open it, and each migration is applied once
         /// (rules S1–S5, B1).
-        @Test(.timeLimit(.minutes(10)))
+        @Test(.long(), .timeLimit(.minutes(10)))
         func manyProcessesCreateAtOnce() throws {
             try inEachRound { fleet, round, peers in
                 let url = fleet.database
@@ -35,7 +35,7 @@ extension ProcessTests {
 
         /// The same when the process that creates and migrates is killed at a random moment: the next one goes on from
         /// there (rules S4, S5, T8, P4).
-        @Test(.timeLimit(.minutes(10)))
+        @Test(.long(), .timeLimit(.minutes(10)))
         func migratingProcessIsKilled() throws {
             var random = SeededGenerator()
             var kills = 0

@@ -1,7 +1,7 @@
-import RoundtableTestSelection
 import Foundation
 import GRDB
 import Roundtable
+import RoundtableTestBasics
 import RoundtableTestSupport
 import Testing
 
@@ -9,7 +9,7 @@ extension ProcessTests {
     @Suite struct OutboxTests {
         /// Senders and the owner are killed at random moments. Every acknowledged command is applied exactly once, in the order of its
         /// sender (rules X3 to X7).
-        @Test(.timeLimit(.minutes(15)))
+        @Test(.long(), .timeLimit(.minutes(15)))
         func killedSendersAndOwners() throws {
             let (count, last) = isLongRun ? (8, 5000) : (4, 200)
             var random = SeededGenerator()

@@ -1,4 +1,5 @@
 #if os(Linux)
+    import RoundtableTestBasics
     import Foundation
     import RoundtableTestSupport
     import Testing
@@ -34,7 +35,7 @@
         }
 
         /// Nothing acknowledged is lost, and nothing is corrupt.
-        @Test(arguments: ["full", "normal"])
+        @Test(.long(), arguments: ["full", "normal"])
         func nothingIsLost(durability: String) throws {
             let (exit, report) = try run(["--durability", durability, "--states", "200", "--library-every", "40"])
             #expect(exit == .status(0))
@@ -43,11 +44,14 @@
         }
 
         /// A sync that is forgotten is noticed, by the defect that it causes.
-        @Test(arguments: [
-            ("full", "wal", ["lostCommit"]), ("normal", "database", ["corrupt", "lostCommit"]),
-            ("normal", "snapshot", ["damagedSnapshot"]), ("full", "outbox", ["lostCommand"]),
-            ("full", "folder", ["lostCommit", "lostCommand", "lostSnapshot"]),
-        ])
+        @Test(
+            .long(),
+            arguments: [
+                ("full", "wal", ["lostCommit"]), ("normal", "database", ["corrupt", "lostCommit"]),
+                ("normal", "snapshot", ["damagedSnapshot"]), ("full", "outbox", ["lostCommand"]),
+                ("full", "folder", ["lostCommit", "lostCommand", "lostSnapshot"]),
+            ]
+        )
         func forgottenSyncIsNoticed(durability: String, sync: String, defects: [String]) throws {
             let arguments = ["--durability", durability, "--states", "1500", "--ignore-sync", sync]
             let (exit, report) = try run(arguments + ["--library-every", "100000"])

@@ -1,5 +1,5 @@
-import RoundtableTestSelection
 import Foundation
+import RoundtableTestBasics
 import RoundtableTestSupport
 import Testing
 
@@ -7,7 +7,7 @@ extension ProcessTests {
     /// Short campaigns of `roundtable-torture random`. `make soak` and `make torture-random` run long ones.
     @Suite struct RandomFaults {
         /// Kills and other faults at random moments lose nothing, damage nothing, and stop no process (rules G1, G3, T8, P3).
-        @Test(.timeLimit(.minutes(5)))
+        @Test(.long(), .timeLimit(.minutes(5)))
         func campaign() throws {
             let (exit, report) = try run(minutes: isLongRun ? 2 : 0.15)
             #expect(exit == .status(0), "\(report)")
@@ -22,6 +22,7 @@ extension ProcessTests {
 
         /// A campaign whose processes have a defect finds it.
         @Test(
+            .long(),
             .timeLimit(.minutes(5)),
             arguments: [
                 (CampaignWork.Defect.acknowledgesEarly, "lost: "), (.commitsTwice, "anomaly: "),
@@ -36,6 +37,7 @@ extension ProcessTests {
 
         /// What a process holds that it should not is found at the end. The two that are never killed have the defect.
         @Test(
+            .long(),
             .timeLimit(.minutes(5)),
             arguments: [
                 (CampaignWork.Defect.leaksThreads, ": threads grew from"), (.leaksMemory, ": memory (KiB) grew from"),
@@ -49,7 +51,7 @@ extension ProcessTests {
 
         /// A slot that stays occupied is found at the check that sees it for too long. The living free it, and the defect occupies it again:
         /// a check between the two starts the time anew.
-        @Test(.timeLimit(.minutes(5))) func deadParticipantStays() throws {
+        @Test(.long(), .timeLimit(.minutes(5))) func deadParticipantStays() throws {
             let options = ["--check-interval", "0.4", "--stuck-after", "4", "--processes", "4", "--interval", "200"]
             let finding = "a slot of a dead process stayed occupied for"
             try expect("leak: ", finding, minutes: 3, .entersDeadParticipants, options)
@@ -57,7 +59,7 @@ extension ProcessTests {
 
         /// A transaction that does not end stops the others. The report names its participant. The names of participants are in the control
         /// block, so this campaign does not damage it: a participant joins a new one only between its transactions.
-        @Test(.timeLimit(.minutes(5))) func holdsForever() throws {
+        @Test(.long(), .timeLimit(.minutes(5))) func holdsForever() throws {
             let damages = ["controlBlockDeleted", "controlBlockEmptied", "controlBlockHalved", "controlBlockNoise"]
             let options = ["--stuck-after", "4", "--processes", "4", "--interval", "200"]
             try expect(
@@ -84,6 +86,7 @@ extension ProcessTests {
         /// A disk that is full at times loses nothing that was acknowledged, and all go on when there is space (rule G1). Mounts go with the
         /// namespace in which the campaign runs.
         @Test(
+            .long(),
             .timeLimit(.minutes(5)),
             .enabled(if: SmallVolume.isSupported, "mounting a tmpfs needs the superuser"),
             arguments: [CampaignWork.Defect?.none, .acknowledgesOnFullDisk, .givesUpOnFullDisk]

@@ -1,7 +1,7 @@
-import RoundtableTestSelection
 import Foundation
 import GRDB
 import Roundtable
+import RoundtableTestBasics
 import RoundtableTestSupport
 import Synchronization
 import Testing

@@ -1,5 +1,5 @@
-import RoundtableTestSelection
 import Foundation
+import RoundtableTestBasics
 import RoundtableTestSupport
 import Testing
 

@@ -1,9 +1,9 @@
-import RoundtableTestSelection
 import Foundation
 import GRDB
 import Roundtable
 import RoundtableDiagnostics
 import RoundtableKernel
+import RoundtableTestBasics
 import RoundtableTestSupport
 import Testing
 
@@ -22,7 +22,7 @@ extension ProcessTests {
     struct ReplicationOutboxTests {
         /// Both sides are killed at random moments, and the store fails at random: it refuses, stops in the middle, forgets, truncates,
         /// hides, delays and brings back. Each command is applied once, and in the order of its sender (rules Z4 to Z8).
-        @Test func killedOnBothSidesOverAStoreThatFails() throws {
+        @Test(.long()) func killedOnBothSidesOverAStoreThatFails() throws {
             let (machines, last, kills) = isLongRun ? (2, 2500, 50) : (2, 50, 8)
             var random = SeededGenerator()
             try PeerFleet.run(ofOneUser: true, inMemory: true) { fleet in

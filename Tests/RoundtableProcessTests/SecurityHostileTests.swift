@@ -1,5 +1,5 @@
 #if os(Linux)
-    import RoundtableTestSelection
+    import RoundtableTestBasics
     import Foundation
     import Roundtable
     import RoundtableKernel
@@ -21,7 +21,7 @@
             ///     go on, each within its busy timeout
             ///                               ends
             ///     lack no row, and are told of each
-            @Test(.timeLimit(.minutes(1)), arguments: Lie.allCases)
+            @Test(.long(), .timeLimit(.minutes(1)), arguments: Lie.allCases)
             func whileTwoWrite(lie: Lie) throws {
                 var random = SeededGenerator()
                 try PeerFleet.runTimed { fleet, trial in

@@ -1,4 +1,5 @@
 #if os(Linux)
+    import RoundtableTestBasics
     import Foundation
     import GRDB
     import Roundtable
@@ -103,7 +104,7 @@
             }
 
             /// After a crash, the wal-index must be recovered, which byte 120 does not allow: SQLite gives up after 10 s.
-            @Test(.timeLimit(.minutes(1)))
+            @Test(.long(), .timeLimit(.minutes(1)))
             func afterACrashTheErrorNamesTheReader() throws {
                 try PeerFleet.run { fleet in
                     let writer = try fleet.spawnOpen("writer")

@@ -1,7 +1,7 @@
-import RoundtableTestSelection
 import Foundation
 import GRDB
 import Roundtable
+import RoundtableTestBasics
 import RoundtableTestSupport
 import Testing
 
@@ -10,7 +10,7 @@ extension ProcessTests {
     @Suite(.serialized) struct SharedCommitsBetweenProcesses {
         /// Writes throw, end their transaction, leave a foreign key open, or are cancelled, all at random, in four processes that are killed
         /// at random (rules M2 to M5, M9). What was acknowledged is there, what failed is not, and nothing is there twice.
-        @Test(.timeLimit(.minutes(30))) func failuresAndKillsAtRandom() throws {
+        @Test(.long(), .timeLimit(.minutes(30))) func failuresAndKillsAtRandom() throws {
             var random = SeededGenerator()
             try PeerFleet.run { fleet in
                 let (tasks, target) = (32, isLongRun ? 100_000 : 6000)

@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import RoundtableKernel
+import RoundtableTestBasics
 import RoundtableTestSupport
 import Testing
 
@@ -107,7 +108,8 @@ extension ProcessTests {
         @Test(.timeLimit(.minutes(1)), .enabled(if: Program.shell != nil, "sqlite3 is not installed")) func shell()
             throws
         { try measure("sqlite3 shell", spawnShell) }
-        @Test(.timeLimit(.minutes(1)), .enabled(if: Program.python != nil, "python3 is not installed")) func python()
+        @Test(.long(), .timeLimit(.minutes(1)), .enabled(if: Program.python != nil, "python3 is not installed"))
+        func python()
             throws
         { try measure("Python", spawnPython) }
         @Test(.timeLimit(.minutes(1))) func pool() throws { try measure("GRDB pool", spawnPool) }

@@ -1,6 +1,6 @@
-import RoundtableTestSelection
 import Foundation
 import Roundtable
+import RoundtableTestBasics
 import RoundtableTestSupport
 import Testing
 
@@ -15,7 +15,7 @@ extension ProcessTests {
     @Suite struct StrayFiles {
         /// The model is simple: a sender's commands 1, 2, 3 … are applied once each, in this order, whatever lies about (rules X1, X4, X6, X9, X10),
         /// and the snapshot file tells of all of them in the end (V5 to V8). The stray commands carry the number 0, which nobody submits.
-        @Test(.timeLimit(.minutes(10))) func everywhere() throws {
+        @Test(.long(), .timeLimit(.minutes(10))) func everywhere() throws {
             let (count, last) = isLongRun ? (4, 3000) : (4, 150)
             var random = SeededGenerator()
             try PeerFleet.run(inMemory: true) { fleet in

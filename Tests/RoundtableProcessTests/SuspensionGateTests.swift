@@ -1,5 +1,5 @@
 #if os(Linux)
-    import RoundtableTestSelection
+    import RoundtableTestBasics
     import Foundation
     import Roundtable
     import RoundtableTestSupport
@@ -78,7 +78,8 @@
             }
 
             /// Short transactions: none is convicted, none fails, and those that meet the closed gate wait.
-            @Test(.timeLimit(.minutes(2)), arguments: Terms.all) func shortTransactions(_ terms: Terms) throws {
+            @Test(.long(), .timeLimit(.minutes(2)), arguments: Terms.all) func shortTransactions(_ terms: Terms) throws
+            {
                 let load = WriteLoad(seconds: 300)
                 try judge(terms, load, freezes: isLongRun ? 1000 : 30, name: "shortTransactions") {
                     report,
@@ -92,7 +93,7 @@
 
             /// Transactions that do not end within the notice: rolled back, and the writer is told. It has 100 ms for that, which a machine
             /// may spend on others, so some convictions are the machine's. Without the gate, all would be convicted.
-            @Test(.timeLimit(.minutes(2)), arguments: Terms.all) func longTransactions(_ terms: Terms) throws {
+            @Test(.long(), .timeLimit(.minutes(2)), arguments: Terms.all) func longTransactions(_ terms: Terms) throws {
                 let load = WriteLoad(seconds: 300, rows: nil)
                 try judge(
                     terms,
@@ -111,7 +112,7 @@
 
             /// A process that is frozen without notice, at random moments, and whose assertions are refused and taken back at random: it holds
             /// no lock then (rule F5b), and loses no write.
-            @Test(.timeLimit(.minutes(isLongRun ? 60 : 2))) func withoutNotices() throws {
+            @Test(.long(), .timeLimit(.minutes(isLongRun ? 60 : 2))) func withoutNotices() throws {
                 let freezes =
                     Int(ProcessInfo.processInfo.environment["ROUNDTABLE_FREEZES"] ?? "") ?? (isLongRun ? 2000 : 40)
                 let random = SeededGenerator(for: "withoutNotices")
@@ -149,7 +150,7 @@
             }
 
             /// Closures that compute, and assertions: none is convicted, and all finish.
-            @Test(.timeLimit(.minutes(2)), arguments: Terms.all) func assertions(_ terms: Terms) throws {
+            @Test(.long(), .timeLimit(.minutes(2)), arguments: Terms.all) func assertions(_ terms: Terms) throws {
                 let load = WriteLoad(seconds: 300, transaction: 200)
                 try judge(
                     terms,

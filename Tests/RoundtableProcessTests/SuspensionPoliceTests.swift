@@ -1,4 +1,5 @@
 #if os(Linux)
+    import RoundtableTestBasics
     import Foundation
     import Glibc
     import RoundtableKernel
@@ -136,7 +137,7 @@
             }
 
             /// The same with notice: a shell blocks all signals until its child has run `exec`, which is not handling SIGTSTP.
-            @Test(.timeLimit(.minutes(1))) func spawnsAllTheTimeWithNotice() throws {
+            @Test(.long(), .timeLimit(.minutes(1))) func spawnsAllTheTimeWithNotice() throws {
                 var terms = SuspensionTerms.reporting()
                 terms.notice = .milliseconds(5)
                 try withPolice(terms) { police in

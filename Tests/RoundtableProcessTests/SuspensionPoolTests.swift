@@ -1,5 +1,5 @@
 #if os(Linux)
-    import RoundtableTestSelection
+    import RoundtableTestBasics
     import Foundation
     import RoundtableTestSupport
     import Testing
@@ -35,7 +35,7 @@
             ]
 
             /// A pool that writes without a pause, frozen at random moments. No acknowledged row is lost in any case.
-            @Test(.timeLimit(.minutes(2)), arguments: cases) func writer(_ test: Case) throws {
+            @Test(.long(), .timeLimit(.minutes(2)), arguments: cases) func writer(_ test: Case) throws {
                 let random = SeededGenerator(for: "writer(\(test.testDescription))")
                 var terms = SuspensionTerms.reporting()
                 terms.notice = test.notice

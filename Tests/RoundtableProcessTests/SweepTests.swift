@@ -1,4 +1,5 @@
 #if os(Linux)
+    import RoundtableTestBasics
     import Foundation
     import RoundtableTestSupport
     import Testing
@@ -47,7 +48,7 @@
             ]
 
             /// A sample of the points, or one, because all of them take a minute for each case.
-            @Test(.serialized, .timeLimit(.minutes(3)), arguments: cases)
+            @Test(.long(), .serialized, .timeLimit(.minutes(3)), arguments: cases)
             func finds(_ one: Case) throws {
                 var arguments = ["sweep", "--json", "--seed", "1"]
                 if let only = one.only {

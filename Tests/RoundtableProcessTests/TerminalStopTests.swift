@@ -1,5 +1,5 @@
 #if os(Linux)
-    import RoundtableTestSelection
+    import RoundtableTestBasics
     import Foundation
     import GRDB
     import Glibc
@@ -119,7 +119,9 @@
             /// Stopped and continued at random moments while it writes, by one who waits until it has stopped, as a shell does, and by
             /// one who does not, who presses twice, who continues what runs. With transactions that end within the grace, and with closures
             /// that compute beyond it: the process is not stopped before they have ended.
-            @Test(.timeLimit(.minutes(3)), arguments: [3.0, 60]) func againAndAgain(milliseconds: Double) throws {
+            @Test(.long(), .timeLimit(.minutes(3)), arguments: [3.0, 60]) func againAndAgain(milliseconds: Double)
+                throws
+            {
                 var random = SeededGenerator(for: "againAndAgain(milliseconds: \(milliseconds))")
                 try PeerFleet.run(inMemory: true) { fleet in
                     var options = PeerOptions()

@@ -68,6 +68,15 @@ import Testing
         return DemoReport(members: members, rowsBefore: before, findings: findings, seconds: 1)
     }
 
+    /// A build for debugging says that its figures are not those of a program for release; a build for release has nothing to say.
+    @Test func `Figures that are not of a release build are called so`() {
+        var report = report(commits: 1, before: 0, found: 1)
+        report.isOptimized = false
+        #expect(report.text.contains("build for debugging"))
+        report.isOptimized = true
+        #expect(!report.text.contains("build for debugging"))
+    }
+
     /// What was committed is what the table above says; what is there in all is said beside it.
     @Test func `Rows are counted so that they can be compared`() {
         func line(_ report: DemoReport) -> Substring? {

@@ -1,4 +1,5 @@
 import Foundation
+import RoundtableTestBasics
 import RoundtableTestSupport
 import Testing
 
@@ -80,7 +81,7 @@ import Testing
     }
 
     /// Also by SIGTERM, which the threads of the program that spawns it block.
-    @Test(arguments: [SIGKILL, SIGTERM])
+    @Test(.long(), arguments: [SIGKILL, SIGTERM])
     func `A process that is killed makes the demo fail, and say who it was`(signal: Int32) async throws {
         let folder = try Folder()
         let (output, errors) = (Pipe(), Pipe())
@@ -104,7 +105,7 @@ import Testing
     }
 
     /// Its commands are not lost: they wait for the next demo.
-    @Test func `An app that is killed leaves commands, which the next demo applies`() async throws {
+    @Test(.long()) func `An app that is killed leaves commands, which the next demo applies`() async throws {
         let folder = try Folder()
         let (output, errors) = (Pipe(), Pipe())
         let process = try Tool.start(
@@ -157,7 +158,7 @@ import Testing
     }
 
     /// From before it handles signals until after it has ended.
-    @Test func `A signal at any moment leaves neither a process nor a folder`() throws {
+    @Test(.long()) func `A signal at any moment leaves neither a process nor a folder`() throws {
         let folder = try Folder()
         var random = SeededGenerator(for: "a signal at any moment")
         var exits: [Int32: Int] = [:]

@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import Roundtable
+import RoundtableTestBasics
 import Testing
 
 #if canImport(Darwin)
@@ -216,7 +217,7 @@ import Testing
     private static let python = URL(fileURLWithPath: "/usr/bin/python3")
     private static let hasPython = FileManager.default.isExecutableFile(atPath: python.path)
 
-    @Test(.enabled(if: hasPython, "/usr/bin/python3 is not installed"))
+    @Test(.long(), .enabled(if: hasPython, "/usr/bin/python3 is not installed"))
     func `A stranger that is stopped in a checkpoint is named`() throws {
         let folder = try Folder()
         let db = try open(folder)

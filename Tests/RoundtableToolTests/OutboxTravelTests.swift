@@ -2,7 +2,7 @@ import Foundation
 import Roundtable
 import RoundtableFiles
 import RoundtableKernel
-import RoundtableTestSelection
+import RoundtableTestBasics
 import RoundtableTestSupport
 import Testing
 
@@ -31,7 +31,7 @@ import Testing
     }
 
     /// Everything fails at random: the store, the processes, and system calls of each of them (rules Z4 to Z9).
-    @Test func everythingFailsAtRandom() throws {
+    @Test(.long()) func everythingFailsAtRandom() throws {
         var random = SeededGenerator()
         for number in 1...(isLongRun ? 200 : 6) {
             let world = try OutboxTravelWorld(machines: 2)
@@ -286,7 +286,7 @@ import Testing
     }
 
     /// **Z6b**: not more than 1,000 are handed over, and all arrive.
-    @Test func manyCommandsLeaveRoom() throws {
+    @Test(.long()) func manyCommandsLeaveRoom() throws {
         let world = try OutboxTravelWorld()
         let machine = world.machines[0]
         for _ in 1...1100 { try world.submit(machine, "a") }

@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import Roundtable
+import RoundtableTestBasics
 import Testing
 
 @testable import RoundtableTool
@@ -30,6 +31,7 @@ import Testing
     }
 
     @Test(
+        .long(),
         .enabled(if: isPossible, "needs setsid(1), and leases of files"),
         arguments: [
             ("status a.db", "looking at the database", "schema"),
@@ -56,7 +58,7 @@ import Testing
         expectShown(what, before: end, in: terminal.output)
     }
 
-    @Test(.enabled(if: PseudoTerminal.isPossible, "needs setsid(1)"))
+    @Test(.long(), .enabled(if: PseudoTerminal.isPossible, "needs setsid(1)"))
     func `outbox shows for how long it has been reading, and removes that before it prints`() throws {
         let folder = try database()
         let connection = try DatabaseQueue(path: folder.path("a.db"))
@@ -118,7 +120,7 @@ import Testing
         }
     }
 
-    @Test func `Without a terminal, no progress is shown`() throws {
+    @Test(.long()) func `Without a terminal, no progress is shown`() throws {
         let folder = try database()
         let connection = try DatabaseQueue(path: folder.path("a.db"))
         try connection.writeWithoutTransaction { db in

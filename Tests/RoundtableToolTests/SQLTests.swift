@@ -1,4 +1,5 @@
 import Foundation
+import RoundtableTestBasics
 import RoundtableTestSupport
 import Testing
 
@@ -193,8 +194,9 @@ import Testing
     }
 
     /// The result is larger than what is kept in memory, so a part of it comes from the temporary file.
-    @Test(arguments: [[], ["--csv"], ["--json"], ["--line"]]) func `A large result is complete`(format: [String]) throws
-    {
+    @Test(.long(), arguments: [[], ["--csv"], ["--json"], ["--line"]]) func `A large result is complete`(
+        format: [String]
+    ) throws {
         let folder = try Folder()
         try Tool.run("sql", "a.db", "CREATE TABLE t(x)", in: folder)
         let count = 60_000

@@ -3,6 +3,7 @@ import Roundtable
 import RoundtableDiagnostics
 import RoundtableFiles
 import RoundtableKernel
+import RoundtableTestBasics
 import Testing
 
 @testable import RoundtableTool
@@ -299,7 +300,7 @@ import Testing
 
     /// The whole tool: neither its output, nor its files, nor the arguments of its children have a credential. Litestream gets the URL by a
     /// pipe, rclone the parameters by the environment.
-    @Test(arguments: ["file", "variable", "argument"])
+    @Test(.long(), arguments: ["file", "variable", "argument"])
     func theToolShowsNoCredentials(_ way: String) throws {
         let litestream = try program("litestream", version: "0.5.17")
         let rclone = try program("rclone", version: "rclone v1.60.1")
@@ -351,7 +352,7 @@ import Testing
 
     /// What runs for long, while it runs: its reports, and what `status`, `doctor`, `top` and `record`, whose lines the inspector gets, make of
     /// them, have no credential. Each verb has each replica once, given in one of three ways.
-    @Test(.timeLimit(.minutes(5)), arguments: Self.ways, Self.verbs)
+    @Test(.long(), .timeLimit(.minutes(5)), arguments: Self.ways, Self.verbs)
     func whatRunsForLongShowsNoCredentials(_ way: String, _ verb: String) throws {
         let litestream = try failingLitestream()
         for name in ["d.db", "r.db"] {

@@ -41,9 +41,9 @@ import Testing
 
     /// The table: for each kind, whether a write begins that was refused an assertion.
     private static func table() throws -> [String: Bool] {
-        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        let root = URL(fileURLWithPath: #filePath).appendingPathComponent("../../..").standardizedFileURL
         let guide = root.deletingLastPathComponent()
-            .appendingPathComponent("Sources/Roundtable/Documentation.docc/AppLifecycle.md")
+            .appendingPathComponent("docs/guides/AppLifecycle.md")
         let text = try String(contentsOf: guide, encoding: .utf8)
         let rows = text.split(separator: "\n").map { row in
             row.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }

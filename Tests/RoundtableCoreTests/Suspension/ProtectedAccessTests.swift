@@ -297,7 +297,7 @@ final class FakeSystem: SuspensionAssertions {
 
     /// Random sequences of what an app goes through, with pushes in between, some of which overlap. After each step: open if and only if it
     /// must be, and no assertion without a reason.
-    @Test func choreographies() throws {
+    @Test(.long()) func choreographies() throws {
         let seed = UInt64.random(in: 0...UInt64.max)
         var random = Seeded(seed)
         let db = try open()

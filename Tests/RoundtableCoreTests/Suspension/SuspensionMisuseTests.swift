@@ -195,7 +195,7 @@ import Testing
 
     /// A write that has to open its connection meets a lock, and then the gate is closed: it waits for the gate, as one that meets it before its
     /// turn does (rule F2).
-    @Test func suspendedWhileReopening() async throws {
+    @Test(.long()) func suspendedWhileReopening() async throws {
         let isWaiting = Shared(false)
         let db = try open { options in
             options.suspensionPolicy = .everything

@@ -164,7 +164,7 @@ import Testing
     ///     the next
     ///
     /// Before each call in turn, each folder in turn, and the outbox itself.
-    @Test(arguments: ["commands", "new", "questions", "answers", "damaged", "owners", ""])
+    @Test(.long(), arguments: ["commands", "new", "questions", "answers", "damaged", "owners", ""])
     func noFolderBecomesALink(part: String) throws {
         let world = try OutboxWorld()
         let db = try world.open()

@@ -92,7 +92,7 @@ import func RoundtableTestSupport.eventually
     }
 
     /// All triggers of `RandomStatements`, which come while the database is used.
-    @Test func randomTransactionsWithTriggers() throws {
+    @Test(.long()) func randomTransactionsWithTriggers() throws {
         let db = try fixture.open()
         let stranger = try fixture.stranger()
         try stranger.write { try $0.execute(sql: "CREATE TABLE audit (code UNIQUE, number UNIQUE)") }

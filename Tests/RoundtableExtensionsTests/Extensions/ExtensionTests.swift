@@ -14,7 +14,7 @@ import enum RoundtableTestSupport.ViewWitness
 
 /// What is derived follows from the base tables, after every transaction of anybody (rules E2, E3).
 @Suite struct ExtensionTests {
-    @Test(arguments: [1, 2]) func randomTransactions(_ round: Int) throws {
+    @Test(.long(), arguments: [1, 2]) func randomTransactions(_ round: Int) throws {
         let fixture = try ExtensionFixture()
         let db = try fixture.open()
         let stranger = try fixture.stranger()

@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import Roundtable
+import RoundtableTestBasics
 import Testing
 
 @testable import RoundtableTestKit
@@ -35,7 +36,8 @@ import Testing
     }
 
     /// Each step in a transaction of its own, with a delay between two steps.
-    @Test(arguments: ["lists", "registers", "bank", "queue"]) func naiveCodeIsFound(_ workload: String) throws {
+    @Test(.long(), arguments: ["lists", "registers", "bank", "queue"]) func naiveCodeIsFound(_ workload: String) throws
+    {
         let report = try Fleet.run(program: Self.program) { fleet in
             let arguments = Self.writers(workload, 400).merging(["together": "3"]) { $1 }
             try fleet.start("naive-writer", count: 3, arguments: arguments)

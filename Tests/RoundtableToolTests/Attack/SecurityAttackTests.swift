@@ -1,5 +1,5 @@
 #if os(Linux)
-    import RoundtableTestSelection
+    import RoundtableTestBasics
     import Foundation
     import Roundtable
     import RoundtableDelivery
@@ -37,7 +37,7 @@
             case restore, promote, follow, followAgain, ship, collect, record, open
         }
 
-        @Test(arguments: Command.allCases)
+        @Test(.long(), arguments: Command.allCases)
         func nothingOutsideChanges(command: Command) throws {
             let campaign = try AttackCampaign(command)
             var random = SeededGenerator(for: "SecurityAttackTests.\(command)")

@@ -17,7 +17,12 @@ extension DemoReport {
             "  \(fact.isGood.map { $0 ? "✓" : "✗" } ?? "·") \(fact.name.padded(to: width))  \(fact.value)"
         }
         let caption = "  p50, p99, max: how long it waited, in ms, from asking until it could begin"
-        let lines = table.lines + ["", caption, ""] + factLines + problems.map { "  ! \($0)" }
+        let notice = [
+            "", "  This is a build for debugging, whose figures are worse than those of one for",
+            "  release: swift run -c release roundtable demo",
+        ]
+        let lines =
+            table.lines + ["", caption, ""] + factLines + problems.map { "  ! \($0)" } + (isOptimized ? [] : notice)
         return lines.map { $0 + "\n" }.joined()
     }
 

@@ -59,11 +59,20 @@ struct DemoReport: Codable, Equatable, Sendable {
     var participants: [Participant]
     /// The results of the interactive widget; nil without one.
     var commands: Commands?
+    /// Whether the tool was built for release. Otherwise its figures say little of what a program has.
+    var isOptimized = Self.isRelease
     /// The problems, as text for people.
     var problems: [String]
 
+    #if DEBUG
+        private static let isRelease = false
+    #else
+        private static let isRelease = true
+    #endif
+
     enum CodingKeys: String, CodingKey {
         case jain, errors, integrity, seconds, participants, commands, problems
+        case isOptimized = "optimized"
         case longestWait = "longest_wait_ms"
         case rowsBefore = "rows_before"
         case rowsExpected = "rows_expected"

@@ -1,0 +1,1 @@
+../../../../../Tool/RoundtableTool/DatabaseCompanions.swift

@@ -1,0 +1,1 @@
+../../../../../Sources/RoundtableCore/Locations/DatabaseURI.swift

@@ -1,0 +1,1 @@
+../../../../../Sources/RoundtableHistory/HistoryToken.swift

@@ -1,0 +1,1 @@
+../../../../../Tool/RoundtableTool/OutboxTravel/StoreMark.swift

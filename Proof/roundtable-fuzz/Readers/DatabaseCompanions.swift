@@ -1,1 +1,0 @@
-../../../Tool/RoundtableTool/DatabaseCompanions.swift

@@ -1,1 +1,0 @@
-../../../Sources/RoundtableCore/Locations/DatabaseURI.swift

@@ -1,1 +1,0 @@
-../../../Sources/RoundtableHistory/HistoryToken.swift

@@ -1,1 +1,0 @@
-../../../Tool/RoundtableTool/OutboxTravel/StoreMark.swift

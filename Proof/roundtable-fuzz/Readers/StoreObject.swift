@@ -1,1 +1,0 @@
-../../../Tool/RoundtableTool/OutboxTravel/StoreObject.swift
