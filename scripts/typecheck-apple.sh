@@ -74,12 +74,13 @@ for target in ios18.0 ios18.0-simulator ios18.0-macabi macosx15.0 xros2.0 tvos18
     refused "$target" "$stubs/Refused/refused.c" clang_for "$target" -ferror-limit=0 "$stubs/Refused/refused.c" || status=1
 done
 for target in ios18.0 macosx15.0 xros2.0; do
-    for folder in Sources/CRoundtable Sources/CRoundtableTestShims Proof/CRoundtableTestSupport; do compile_c "$target" "$folder"; done
+    for folder in Sources/CRoundtable Sources/CRoundtableTestShims Proof/CRoundtableTestSupport Proof/CRoundtableCheckpointVFS; do compile_c "$target" "$folder"; done
 done
 compile_c macosx15.0 Sources/CRoundtableLoadable -Wno-missing-field-initializers
 
 # For Swift, the headers of the shims are read without what they declare for Linux.
-for folder in Sources/CRoundtableShims Sources/CRoundtableTestShims Proof/CRoundtableTestSupport Sources/CRoundtableLoadable; do
+for folder in Sources/CRoundtableShims Sources/CRoundtableTestShims Proof/CRoundtableTestSupport Proof/CRoundtableCheckpointVFS \
+    Sources/CRoundtableLoadable; do
     shims=${folder##*/}
     mkdir -p "$work/shims/$shims"
     for header in "$folder/include"/*.h; do
@@ -97,7 +98,7 @@ platform() {
     flags="-D TYPECHECK_$os"
     case $platform in visionOS | *-SDK26) flags="$flags -D TYPECHECK_SDK_26" ;; esac
     mkdir -p "$folder"
-    python3 scripts/apple-sources.py "$platform" "$folder/Sources" Sources/* Tool/* Proof/* "$stubs"/*
+    python3 scripts/apple-sources.py "$platform" "$folder/Sources" Sources/* Tool/* Proof/[Rr]oundtable* "$stubs"/*
 }
 
 # stub OUT MODULE: compiles one stub of the platform to OUT.
@@ -133,6 +134,7 @@ on_foundation() {
     compile "$@" -I "$products/Modules" -I "$checkouts/GRDB.swift/Sources/GRDBSQLite" \
         -Xcc "-fmodule-map-file=$work/shims/CRoundtableTestShims/module.modulemap" \
         -Xcc "-fmodule-map-file=$work/shims/CRoundtableTestSupport/module.modulemap" \
+        -Xcc "-fmodule-map-file=$work/shims/CRoundtableCheckpointVFS/module.modulemap" \
         -Xcc "-fmodule-map-file=$work/shims/CRoundtableLoadable/module.modulemap" \
         -Xfrontend -import-module -Xfrontend FoundationOnApple
 }
@@ -151,7 +153,7 @@ library() {
     refused "$platform" "$stubs/Refused/Refused.swift" swiftc_for "$folder" -typecheck -parse-as-library \
         -Xfrontend -import-module -Xfrontend FoundationOnApple "$folder/Sources/Refused/Refused.swift"
     compile RoundtableKernel "$folder" RoundtableKernel "$folder/Sources/RoundtableKernel" -package-name roundtable
-    for target in Files Core Tables History Extensions Delivery Diagnostics "" Jobs Service C TestKit; do check "Roundtable$target"; done
+    for target in Gate Files Core Tables History Extensions Delivery Diagnostics "" Jobs Service C Processes TestKit Trials; do check "Roundtable$target"; done
 }
 
 # example MODULE FLAGS FOLDER…: compiles one module of an example. Modules of examples are in a folder of their own, which is looked at first.
