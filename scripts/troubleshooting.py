@@ -25,7 +25,7 @@ GUIDES = [ROOT / "docs" / "guides" / name for name in ("Troubleshooting.md", "To
 # Files whose texts become part of errors, or of SharedDatabase.uncoordinatedReason.
 TEXTS = [
     "RoundtableC/Reporting.swift",
-    "RoundtableCore/Connections/ForbiddenFile.swift",
+    "RoundtableCore/Inspection/ForbiddenFile.swift",
     "RoundtableCore/Connections/ForeignCompanions.swift",
     "RoundtableCore/Inspection/LockHolders/DatabaseError+LockHolder.swift",
     "RoundtableCore/Inspection/LockHolders/LockHolder.swift",
