@@ -178,14 +178,29 @@ let package = Package(
             ] + sql,
             path: "Proof/RoundtableUnitSupport"
         ),
+        // The command-line tool: what its verbs share, what goes beyond one machine, and the verbs.
+        .target(
+            name: "RoundtableToolSupport",
+            dependencies: [
+                "Roundtable", "RoundtableKernel", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ] + sql,
+            path: "Tool/RoundtableToolSupport"
+        ),
+        .target(
+            name: "RoundtableReplication",
+            dependencies: [
+                "Roundtable", "RoundtableKernel", "RoundtableProcesses", "RoundtableToolSupport",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ] + sql,
+            path: "Tool/RoundtableReplication"
+        ),
         .executableTarget(
             name: "RoundtableTool",
             dependencies: [
-                "Roundtable", "RoundtableJobs", "RoundtableKernel", "RoundtableProcesses", "RoundtableTestKit",
-                .product(name: "GRDB", package: "GRDB.swift"),
-                .product(name: "GRDBSQLite", package: "GRDB.swift"),
+                "Roundtable", "RoundtableJobs", "RoundtableKernel", "RoundtableProcesses", "RoundtableReplication",
+                "RoundtableTestKit", "RoundtableToolSupport",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
-            ],
+            ] + sql,
             path: "Tool/RoundtableTool"
         ),
         .executableTarget(
@@ -265,7 +280,8 @@ let package = Package(
         .testTarget(
             name: "RoundtableToolTests",
             dependencies: [
-                "RoundtableTool", "Roundtable", "RoundtableJobs", "RoundtableKernel", "RoundtableTestBasics",
+                "RoundtableReplication", "RoundtableTool", "RoundtableToolSupport", "Roundtable", "RoundtableJobs",
+                "RoundtableKernel", "RoundtableTestBasics",
                 "RoundtableTestSupport",
             ] + sql,
             // Compiled when a campaign begins, and preloaded into the tool alone.
@@ -276,7 +292,7 @@ let package = Package(
             name: "RoundtableProcessTests",
             dependencies: [
                 "Roundtable", "RoundtableJobs", "RoundtableKernel", "RoundtableTestBasics", "RoundtableTestSupport",
-                "RoundtableTool",
+                "RoundtableReplication", "RoundtableTool", "RoundtableToolSupport",
                 "roundtable-peer", "roundtable-c-peer", "roundtable-torture",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),

@@ -4,13 +4,11 @@ import Testing
 /// The tests that a run chooses, by the environment variable `ROUNDTABLE_TESTS`:
 ///
 /// - `short`: all but the long ones. `make test` runs these.
-/// - `part:SEED`: of the long ones, an eighth that the seed chooses. `.ci/run` runs these with another seed each time.
+/// - `part:SEED`: of the long ones as well, an eighth, or less of the longest, that the seed chooses. `.ci/run` has another seed each time.
 /// - `all`, or nothing: all of them.
 enum TestSelection {
     case all, short
     case part(seed: UInt64)
-
-    static let parts: UInt64 = 8
 
     static let current = TestSelection(ProcessInfo.processInfo.environment["ROUNDTABLE_TESTS"] ?? "all")
 
@@ -25,12 +23,12 @@ enum TestSelection {
         }
     }
 
-    /// Whether a long test is chosen. Each of `parts` seeds in a row chooses others.
-    func choosesLongTest(at place: String) -> Bool {
+    /// Whether a long test is chosen: once in as many seeds in a row.
+    func choosesLongTest(at place: String, oneIn parts: UInt64) -> Bool {
         switch self {
         case .all: true
         case .short: false
-        case .part(let seed): Self.hash(place) % Self.parts == seed % Self.parts
+        case .part(let seed): Self.hash(place) % parts == seed % parts
         }
     }
 
@@ -43,9 +41,14 @@ enum TestSelection {
 extension Trait where Self == ConditionTrait {
     /// Marks a test, or the tests of a suite, that take long because they repeat at random, or walk through all cases, what shorter tests
     /// show once.
-    package static func long(_ sourceLocation: SourceLocation = #_sourceLocation) -> Self {
+    ///
+    /// - parameter parts: a run of a part chooses one in so many of such tests. For tests of half a minute and more, it is 32.
+    package static func long(oneIn parts: UInt64 = 8, _ sourceLocation: SourceLocation = #_sourceLocation) -> Self {
         .enabled(
-            if: TestSelection.current.choosesLongTest(at: "\(sourceLocation.fileName):\(sourceLocation.line)"),
+            if: TestSelection.current.choosesLongTest(
+                at: "\(sourceLocation.fileName):\(sourceLocation.line)",
+                oneIn: parts
+            ),
             "takes long: `make test-all` runs it, and `.ci/run` now and then",
             sourceLocation: sourceLocation
         )

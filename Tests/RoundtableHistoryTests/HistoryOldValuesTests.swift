@@ -182,7 +182,7 @@ import Testing
     }
 
     /// **Rule H14a**, by random statements on tables of all kinds: each id that has left the table is in exactly one change.
-    @Test(.long(), arguments: [false, true])
+    @Test(.long(oneIn: 32), arguments: [false, true])
     func noIDIsLostOrRepeated(recursive: Bool) throws {
         var random = SeededGenerator()
         let tables = [

@@ -25,7 +25,7 @@ import Testing
     /// - no more participants believe to have the turn than one, and one for each time that a patience has ended;
     /// - from every state that can be reached, every participant that can run gets done. No deadline is needed for that, unless a frozen
     ///   process holds SQLite's write lock.
-    @Test(.long(), arguments: budgets)
+    @Test(.long(oneIn: 32), arguments: budgets)
     func nobodyWaitsForEver(budget: TurnModel.Budget) throws {
         try walk(TurnModel(participants: 3, rounds: 1, budget: budget, lingering: isLongRun))
     }

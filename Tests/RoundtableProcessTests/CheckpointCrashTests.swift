@@ -16,7 +16,7 @@ extension ProcessTests {
     @Suite struct CheckpointCrashes {
         /// A process that is killed before, after, or half-way in any call that its checkpoint makes to the system loses nothing that
         /// was committed, and keeps nobody from going on (rules K, DESIGN rules 4 and 6).
-        @Test(.long(), .timeLimit(.minutes(10)), arguments: CheckpointSweep.Way.allCases)
+        @Test(.long(oneIn: 32), .timeLimit(.minutes(10)), arguments: CheckpointSweep.Way.allCases)
         func killedAtEveryCall(way: CheckpointSweep.Way) throws {
             // In memory: no power is cut here, and disks are slow.
             try PeerFleet.runTimed(inMemory: true) { fleet, trial in

@@ -82,7 +82,7 @@ extension ProcessTests {
 
         /// Whatever others do at whichever call of our checkpoint, no row is lost, no snapshot moves, and the database is whole
         /// (rule W7). The same schedules damage plain connections where SQLite has the bug: so they would damage ours.
-        @Test(.long(), .timeLimit(.minutes(30)))
+        @Test(.long(oneIn: 32), .timeLimit(.minutes(30)))
         func randomSchedules() throws {
             var random = SeededGenerator()
             let count = isLongRun ? 10_000 : 1_000

@@ -143,7 +143,7 @@ extension ProcessTests {
         /// Jobs that arrive one by one, with handlers of up to 2 s, begin soon: workers that sleep are woken, also after a long handler, and
         /// beside killed and frozen ones (rules A7a, A11). Without kills too, because each lost worker wakes the others.
         @Test(
-            .long(),
+            .long(oneIn: 32),
             .timeLimit(.minutes(5)),
             arguments: [["--kills", "0", "--processes", "4"], ["--processes", "8"]]
         )
@@ -159,7 +159,7 @@ extension ProcessTests {
 
         /// A campaign whose workers have a defect finds it.
         @Test(
-            .long(),
+            .long(oneIn: 32),
             .timeLimit(.minutes(5)),
             arguments: [
                 (JobsDefect.effectsApart, "doubled: "), (.noToken, "doubled: "), (.forgets, "lost: "),

@@ -22,7 +22,7 @@ extension ProcessTests {
 
         /// A campaign whose processes have a defect finds it.
         @Test(
-            .long(),
+            .long(oneIn: 32),
             .timeLimit(.minutes(5)),
             arguments: [
                 (CampaignWork.Defect.acknowledgesEarly, "lost: "), (.commitsTwice, "anomaly: "),
@@ -37,7 +37,7 @@ extension ProcessTests {
 
         /// What a process holds that it should not is found at the end. The two that are never killed have the defect.
         @Test(
-            .long(),
+            .long(oneIn: 32),
             .timeLimit(.minutes(5)),
             arguments: [
                 (CampaignWork.Defect.leaksThreads, ": threads grew from"), (.leaksMemory, ": memory (KiB) grew from"),
@@ -86,7 +86,7 @@ extension ProcessTests {
         /// A disk that is full at times loses nothing that was acknowledged, and all go on when there is space (rule G1). Mounts go with the
         /// namespace in which the campaign runs.
         @Test(
-            .long(),
+            .long(oneIn: 32),
             .timeLimit(.minutes(5)),
             .enabled(if: SmallVolume.isSupported, "mounting a tmpfs needs the superuser"),
             arguments: [CampaignWork.Defect?.none, .acknowledgesOnFullDisk, .givesUpOnFullDisk]

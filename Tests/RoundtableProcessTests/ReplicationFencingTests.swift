@@ -3,7 +3,9 @@ import Roundtable
 import RoundtableTestSupport
 import Testing
 
+@testable import RoundtableReplication
 @testable import RoundtableTool
+@testable import RoundtableToolSupport
 
 extension ProcessTests {
     /// Conditions under which a machine must not become, or stay, the writer (rules D3 to D6).

@@ -3,7 +3,9 @@ import GRDB
 import RoundtableTestSupport
 import Testing
 
+@testable import RoundtableReplication
 @testable import RoundtableTool
+@testable import RoundtableToolSupport
 
 /// A folder with a database, its replica, and what is restored from it, by the real program `litestream`.
 final class RestoreWorld {

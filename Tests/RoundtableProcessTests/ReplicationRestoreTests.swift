@@ -4,7 +4,9 @@ import Roundtable
 import RoundtableTestSupport
 import Testing
 
+@testable import RoundtableReplication
 @testable import RoundtableTool
+@testable import RoundtableToolSupport
 
 extension ProcessTests {
     /// `roundtable restore` with the real Litestream.

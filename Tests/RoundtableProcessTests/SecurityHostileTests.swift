@@ -21,7 +21,7 @@
             ///     go on, each within its busy timeout
             ///                               ends
             ///     lack no row, and are told of each
-            @Test(.long(), .timeLimit(.minutes(1)), arguments: Lie.allCases)
+            @Test(.long(oneIn: 32), .timeLimit(.minutes(1)), arguments: Lie.allCases)
             func whileTwoWrite(lie: Lie) throws {
                 var random = SeededGenerator()
                 try PeerFleet.runTimed { fleet, trial in

@@ -1,7 +1,9 @@
 import Foundation
 import Testing
 
+@testable import RoundtableReplication
 @testable import RoundtableTool
+@testable import RoundtableToolSupport
 
 /// What makes the tool pleasant to use every day: formats, widths, colours, hints.
 @Suite struct DailyUseTests {

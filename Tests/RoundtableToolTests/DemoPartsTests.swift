@@ -1,7 +1,9 @@
 import Foundation
 import Testing
 
+@testable import RoundtableReplication
 @testable import RoundtableTool
+@testable import RoundtableToolSupport
 
 @Suite struct DemoPartsTests {
     /// A percentile is off by at most one bucket, 1.6 %.

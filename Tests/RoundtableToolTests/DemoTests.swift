@@ -3,7 +3,9 @@ import RoundtableTestBasics
 import RoundtableTestSupport
 import Testing
 
+@testable import RoundtableReplication
 @testable import RoundtableTool
+@testable import RoundtableToolSupport
 
 @Suite(.serialized, .timeLimit(.minutes(2))) struct DemoTests {
     @Test func `Five processes share one database, and everything adds up`() throws {

@@ -11,6 +11,8 @@ import Testing
     import Darwin
 #else
     import Glibc
+    @testable import RoundtableReplication
+    @testable import RoundtableToolSupport
 #endif
 
 @Suite struct FollowPartsTests {

@@ -2,7 +2,9 @@ import Foundation
 import RoundtableTestSupport
 import Testing
 
+@testable import RoundtableReplication
 @testable import RoundtableTool
+@testable import RoundtableToolSupport
 
 /// Rule **Y6a**.
 @Suite struct LitestreamContinuityTests {

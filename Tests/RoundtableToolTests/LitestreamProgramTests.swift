@@ -2,7 +2,9 @@ import Foundation
 import RoundtableTestSupport
 import Testing
 
+@testable import RoundtableReplication
 @testable import RoundtableTool
+@testable import RoundtableToolSupport
 
 /// How the program `litestream` is found, asked for its version, run, and understood. A script takes its place.
 @Suite struct LitestreamProgramTests {

@@ -29,7 +29,7 @@ import Testing
     }
 
     /// 400 MB of payloads, in an address space of which the program itself takes most.
-    @Test(.long(), arguments: ["", "--json", "show"])
+    @Test(.long(oneIn: 32), arguments: ["", "--json", "show"])
     func `What waits is not in memory at once`(arguments: String) throws {
         let folder = try Folder()
         let id = try fill(folder, count: 1000, size: 400_000)

@@ -6,7 +6,9 @@ import RoundtableKernel
 import RoundtableTestSupport
 import Testing
 
+@testable import RoundtableReplication
 @testable import RoundtableTool
+@testable import RoundtableToolSupport
 
 /// The parts of `roundtable outbox ship` and `collect` that need no store, and what they show.
 @Suite struct OutboxTravelPartsTests {

@@ -6,7 +6,9 @@ import RoundtableTestBasics
 import RoundtableTestSupport
 import Testing
 
+@testable import RoundtableReplication
 @testable import RoundtableTool
+@testable import RoundtableToolSupport
 
 /// Shipper and collector without rclone and without other processes (rules Z).
 @Suite struct OutboxTravelTests {

@@ -7,7 +7,9 @@ import RoundtableKernel
 import RoundtableTestSupport
 import Testing
 
+@testable import RoundtableReplication
 @testable import RoundtableTool
+@testable import RoundtableToolSupport
 
 /// A store in memory that fails as it is told.
 final class FakeStore: OutboxStore {

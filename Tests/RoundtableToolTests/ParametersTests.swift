@@ -2,7 +2,9 @@ import Foundation
 import GRDB
 import Testing
 
+@testable import RoundtableReplication
 @testable import RoundtableTool
+@testable import RoundtableToolSupport
 
 @Suite struct ParametersTests {
     @Test(arguments: [

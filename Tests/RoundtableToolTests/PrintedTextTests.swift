@@ -7,7 +7,9 @@ import RoundtableKernel
 import RoundtableTestSupport
 import Testing
 
+@testable import RoundtableReplication
 @testable import RoundtableTool
+@testable import RoundtableToolSupport
 
 /// What others wrote never reaches a terminal raw: no byte, valid UTF-8 or not, no C1 control, and no mark that changes the order in which
 /// text is shown.

@@ -4,7 +4,9 @@ import Roundtable
 import RoundtableKernel
 import Testing
 
+@testable import RoundtableReplication
 @testable import RoundtableTool
+@testable import RoundtableToolSupport
 
 /// `roundtable record`: its lines, and the file that keeps the last seconds. `make test-inspector` tests what a running recorder does.
 struct RecordTests {

@@ -3,7 +3,9 @@ import RoundtableTestSupport
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableReplication
 @testable import RoundtableTool
+@testable import RoundtableToolSupport
 
 /// What `roundtable replicate` makes of Litestream's output, without Litestream.
 @Suite struct ReplicationPartsTests {

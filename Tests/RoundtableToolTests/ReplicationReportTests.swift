@@ -7,7 +7,9 @@ import RoundtableTestKit
 import RoundtableTestSupport
 import Testing
 
+@testable import RoundtableReplication
 @testable import RoundtableTool
+@testable import RoundtableToolSupport
 
 /// The files in which `replicate` and `follow` report have codes and facts (**Y1**, **Q3**). Whoever reads them composes the sentences, and
 /// takes what a file says in words for a claim of its owner.

@@ -3,7 +3,9 @@ import RoundtableTestSupport
 import Testing
 
 @testable import RoundtableKernel
+@testable import RoundtableReplication
 @testable import RoundtableTool
+@testable import RoundtableToolSupport
 
 /// The parts of `roundtable restore` that need neither Litestream nor a database.
 @Suite struct RestorePartsTests {

@@ -4,7 +4,9 @@ import Roundtable
 import RoundtableTestBasics
 import Testing
 
+@testable import RoundtableReplication
 @testable import RoundtableTool
+@testable import RoundtableToolSupport
 
 /// The line that says for how long a command has been running.
 @Suite(.timeLimit(.minutes(2))) struct RunningTimeTests {

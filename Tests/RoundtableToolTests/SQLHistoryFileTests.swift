@@ -2,7 +2,9 @@ import Foundation
 import RoundtableTestSupport
 import Testing
 
+@testable import RoundtableReplication
 @testable import RoundtableTool
+@testable import RoundtableToolSupport
 
 /// The file of the statements that were typed, which may contain what is secret.
 @Suite struct SQLHistoryFileTests {

@@ -2,7 +2,9 @@ import GRDBSQLite
 import RoundtableTestSupport
 import Testing
 
+@testable import RoundtableReplication
 @testable import RoundtableTool
+@testable import RoundtableToolSupport
 
 @Suite struct SQLScriptTests {
     private func statements(_ text: String) -> [String] {

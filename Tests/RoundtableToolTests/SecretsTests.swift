@@ -6,7 +6,9 @@ import RoundtableKernel
 import RoundtableTestBasics
 import Testing
 
+@testable import RoundtableReplication
 @testable import RoundtableTool
+@testable import RoundtableToolSupport
 
 /// No part of the place of a replica or a store that may be a credential is shown, stored, or in the arguments of a child.
 @Suite struct SecretsTests {
@@ -352,7 +354,7 @@ import Testing
 
     /// What runs for long, while it runs: its reports, and what `status`, `doctor`, `top` and `record`, whose lines the inspector gets, make of
     /// them, have no credential. Each verb has each replica once, given in one of three ways.
-    @Test(.long(), .timeLimit(.minutes(5)), arguments: Self.ways, Self.verbs)
+    @Test(.long(oneIn: 32), .timeLimit(.minutes(5)), arguments: Self.ways, Self.verbs)
     func whatRunsForLongShowsNoCredentials(_ way: String, _ verb: String) throws {
         let litestream = try failingLitestream()
         for name in ["d.db", "r.db"] {

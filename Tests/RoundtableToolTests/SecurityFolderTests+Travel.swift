@@ -9,6 +9,8 @@
     import Synchronization
     import Testing
     @testable import RoundtableTool
+    @testable import RoundtableReplication
+    @testable import RoundtableToolSupport
 
     /// The folders of a follower, of the outbox and of recordings.
     extension SecurityFolderTests {

@@ -10,6 +10,8 @@
     import Testing
 
     @testable import RoundtableTool
+    @testable import RoundtableReplication
+    @testable import RoundtableToolSupport
 
     /// What a user who may write a folder can make a command do that works there as another user, such as the superuser
     /// (`docs/SECURITY.md`). The programs that the commands run are scripts, which play that user at the worst moments.

@@ -5,6 +5,8 @@
     import Testing
 
     @testable import RoundtableTool
+    @testable import RoundtableReplication
+    @testable import RoundtableToolSupport
 
     /// What a user who may write a replica's folder can make the superuser do (`docs/SECURITY.md`).
     @Suite struct SecurityToolTests {

@@ -3,7 +3,9 @@ import RoundtableKernel
 import RoundtableTestSupport
 import Testing
 
+@testable import RoundtableReplication
 @testable import RoundtableTool
+@testable import RoundtableToolSupport
 
 /// Names of others in the commands that messages advise.
 @Suite struct ShellQuotingTests {

@@ -3,7 +3,9 @@ import RoundtableTestSupport
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableReplication
 @testable import RoundtableTool
+@testable import RoundtableToolSupport
 
 @Suite(.timeLimit(.minutes(2))) struct SnapshotToolTests {
     private struct State: Codable, Sendable {

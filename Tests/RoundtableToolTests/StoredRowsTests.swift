@@ -2,7 +2,9 @@ import Foundation
 import GRDB
 import Testing
 
+@testable import RoundtableReplication
 @testable import RoundtableTool
+@testable import RoundtableToolSupport
 
 @Suite struct StoredRowsTests {
     /// All kinds of values come back as they were, in their order, and twice; and memory is bounded.

@@ -1,7 +1,9 @@
 import Foundation
 import Testing
 
+@testable import RoundtableReplication
 @testable import RoundtableTool
+@testable import RoundtableToolSupport
 
 /// Terms of a replica (rules D of `docs/PROTOCOL-FILES.md`).
 @Suite struct TermTests {

@@ -2,7 +2,9 @@ import Foundation
 import Roundtable
 import Testing
 
+@testable import RoundtableReplication
 @testable import RoundtableTool
+@testable import RoundtableToolSupport
 
 /// The columns that text takes, and output that fits a terminal without a broken word.
 @Suite(.timeLimit(.minutes(2))) struct TerminalWidthTests {

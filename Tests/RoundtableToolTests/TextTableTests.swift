@@ -1,6 +1,8 @@
 import Testing
 
+@testable import RoundtableReplication
 @testable import RoundtableTool
+@testable import RoundtableToolSupport
 
 @Suite struct TextTableTests {
     @Test func `Columns are as wide as their widest cell, and no line ends in spaces`() {

@@ -4,7 +4,9 @@ import RoundtableCore
 import RoundtableDiagnostics
 import Testing
 
+@testable import RoundtableReplication
 @testable import RoundtableTool
+@testable import RoundtableToolSupport
 
 /// The live view's model: samples and keys in, lines out.
 @Suite struct TopScreenTests {

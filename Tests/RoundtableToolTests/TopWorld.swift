@@ -3,7 +3,9 @@ import Roundtable
 import RoundtableDiagnostics
 import RoundtableKernel
 
+@testable import RoundtableReplication
 @testable import RoundtableTool
+@testable import RoundtableToolSupport
 
 /// Samples of a fleet that does not exist, for tests of the live view.
 enum TopWorld {

@@ -3,7 +3,9 @@ import Testing
 
 @testable import Roundtable
 @testable import RoundtableCore
+@testable import RoundtableReplication
 @testable import RoundtableTool
+@testable import RoundtableToolSupport
 
 @Suite(.timeLimit(.minutes(2))) struct WatchTests {
     @Test func `A commit through Roundtable is told with author, pid and tables, one to another table is not`() throws {

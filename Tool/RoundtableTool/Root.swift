@@ -1,5 +1,7 @@
 import ArgumentParser
 import Foundation
+import RoundtableReplication
+import RoundtableToolSupport
 
 /// The command line. It prints an error as one line on standard error: what happened, where, and what to do next.
 @main

@@ -9,6 +9,8 @@
     import Testing
 
     @testable import RoundtableTool
+    @testable import RoundtableReplication
+    @testable import RoundtableToolSupport
 
     /// Whose folder the attacker may write.
     enum AttackedFolder: String, CaseIterable, Sendable {

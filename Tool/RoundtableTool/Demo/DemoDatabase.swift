@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import Roundtable
+import RoundtableToolSupport
 
 /// The database of the demo: a journal that all writers write to.
 enum DemoDatabase {

@@ -4,6 +4,7 @@ import Foundation
 import Roundtable
 import RoundtableKernel
 import RoundtableProcesses
+import RoundtableToolSupport
 import Synchronization
 
 /// The processes of the demo. They are started and watched together, and none is left behind.

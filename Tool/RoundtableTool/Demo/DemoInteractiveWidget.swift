@@ -1,6 +1,7 @@
 import Dispatch
 import Foundation
 import Roundtable
+import RoundtableToolSupport
 import Synchronization
 
 /// A widget with a button, which never opens the database. The entries that the user logs go into the outbox, and reappear in the

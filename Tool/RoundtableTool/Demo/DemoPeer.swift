@@ -3,6 +3,7 @@ import Dispatch
 import Foundation
 import GRDB
 import Roundtable
+import RoundtableToolSupport
 import Synchronization
 
 /// A report of a process of the demo to its parent: one line of JSON.

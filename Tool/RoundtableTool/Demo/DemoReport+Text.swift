@@ -1,5 +1,6 @@
 import Foundation
 import Roundtable
+import RoundtableToolSupport
 
 /// The report as text for people.
 extension DemoReport {

@@ -1,4 +1,5 @@
 import Foundation
+import RoundtableToolSupport
 
 /// The results of the demo.
 struct DemoReport: Codable, Equatable, Sendable {

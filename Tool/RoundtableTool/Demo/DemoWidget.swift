@@ -2,6 +2,7 @@ import Dispatch
 import Foundation
 import GRDB
 import Roundtable
+import RoundtableToolSupport
 import Synchronization
 
 /// A widget that shows the last entry of the journal. An observation keeps it up to date, although other processes write the journal.

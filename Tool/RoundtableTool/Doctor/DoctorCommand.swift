@@ -2,6 +2,8 @@ import ArgumentParser
 import Foundation
 import Roundtable
 import RoundtableDiagnostics
+import RoundtableReplication
+import RoundtableToolSupport
 
 #if canImport(Darwin)
     import Darwin

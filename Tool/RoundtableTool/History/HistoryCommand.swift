@@ -4,6 +4,7 @@ import GRDB
 import Roundtable
 import RoundtableHistory
 import RoundtableKernel
+import RoundtableToolSupport
 
 struct HistoryCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

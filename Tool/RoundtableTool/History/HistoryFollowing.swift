@@ -4,6 +4,7 @@ import Foundation
 import GRDB
 import Roundtable
 import RoundtableKernel
+import RoundtableToolSupport
 
 /// Prints the changes of a history as they are committed by any process.
 struct HistoryFollowing {

@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import Roundtable
+import RoundtableToolSupport
 
 /// Changes and consumers as text, for people and for programs.
 enum HistoryText {

@@ -1,5 +1,6 @@
 import Roundtable
 import RoundtableJobs
+import RoundtableToolSupport
 
 /// The queues of jobs as a table for people.
 struct JobsText {

@@ -1,6 +1,8 @@
 import ArgumentParser
 import Foundation
 import Roundtable
+import RoundtableReplication
+import RoundtableToolSupport
 
 /// The actions `retry` and `drop`.
 struct OutboxChanges {

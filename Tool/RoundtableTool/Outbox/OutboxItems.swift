@@ -1,5 +1,6 @@
 import Foundation
 import Roundtable
+import RoundtableToolSupport
 
 /// The content of an outbox, in the order in which it is shown. Only a part of it is in memory at a time, because it may be large.
 final class OutboxItems {

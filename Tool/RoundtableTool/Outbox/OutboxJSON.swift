@@ -1,5 +1,6 @@
 import Foundation
 import Roundtable
+import RoundtableToolSupport
 
 /// Commands as JSON for programs, one object on each line.
 enum OutboxJSON {

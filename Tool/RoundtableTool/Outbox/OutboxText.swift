@@ -1,5 +1,6 @@
 import Foundation
 import Roundtable
+import RoundtableToolSupport
 
 /// Commands as text for people.
 struct OutboxText {

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import RoundtableTestKit
+import RoundtableToolSupport
 
 #if os(Linux)
     import Glibc

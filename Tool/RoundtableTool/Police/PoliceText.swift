@@ -1,5 +1,6 @@
 import Foundation
 import RoundtableTestKit
+import RoundtableToolSupport
 
 /// A report of the police as text for people.
 struct PoliceText {

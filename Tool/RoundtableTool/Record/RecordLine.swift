@@ -1,5 +1,6 @@
 import Foundation
 import RoundtableCore
+import RoundtableToolSupport
 
 /// The lines of a recording. Each is one JSON object, whose `kind` says what it is; docs/TOOL.md lists the fields.
 enum RecordLine {

@@ -3,6 +3,7 @@ import Roundtable
 import RoundtableCore
 import RoundtableDiagnostics
 import RoundtableKernel
+import RoundtableToolSupport
 
 /// Looks at a database again and again, from outside, and makes lines of it. It is confined to one thread.
 ///

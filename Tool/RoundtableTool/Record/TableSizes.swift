@@ -4,6 +4,7 @@ import GRDBSQLite
 import Roundtable
 import RoundtableCore
 import RoundtableKernel
+import RoundtableToolSupport
 
 /// The tables by size, and the consumers of the history: what takes longer to read than a status.
 ///

@@ -2,6 +2,8 @@ import ArgumentParser
 import Foundation
 import GRDB
 import Roundtable
+import RoundtableReplication
+import RoundtableToolSupport
 import Synchronization
 
 #if canImport(Darwin)

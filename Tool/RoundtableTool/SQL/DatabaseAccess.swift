@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import Roundtable
+import RoundtableToolSupport
 
 /// The tool's access to a database of any program. Reads leave it unchanged, and writes share it.
 struct DatabaseAccess {

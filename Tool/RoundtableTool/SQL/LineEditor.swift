@@ -1,3 +1,5 @@
+import RoundtableToolSupport
+
 /// A line that is being typed, with its history and completion. It is pure: keys come in, and the line goes out.
 struct LineEditor {
     enum Outcome: Equatable {

@@ -1,4 +1,5 @@
 import Foundation
+import RoundtableToolSupport
 
 #if canImport(Darwin)
     import Darwin

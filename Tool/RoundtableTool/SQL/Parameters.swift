@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import GRDBSQLite
+import RoundtableToolSupport
 
 /// The values of `--param`, which are bound to the statements in the order in which these run.
 struct Parameters: Equatable {

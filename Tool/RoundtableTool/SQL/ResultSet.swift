@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import RoundtableKernel
+import RoundtableToolSupport
 
 /// The rows that a statement returned.
 struct ResultSet {

@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import GRDB
 import Roundtable
+import RoundtableToolSupport
 
 /// How results are printed; as a table without one.
 enum SQLFormat: String, EnumerableFlag {

@@ -4,6 +4,7 @@ import GRDB
 import GRDBSQLite
 import Roundtable
 import RoundtableKernel
+import RoundtableToolSupport
 
 #if canImport(Darwin)
     import Darwin

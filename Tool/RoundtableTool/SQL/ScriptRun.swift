@@ -1,4 +1,5 @@
 import GRDB
+import RoundtableToolSupport
 
 /// One run of a script on one connection.
 struct ScriptRun {

@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import RoundtableToolSupport
 
 #if canImport(Darwin)
     import Darwin

@@ -2,6 +2,7 @@ import ArgumentParser
 import Dispatch
 import Foundation
 import Roundtable
+import RoundtableToolSupport
 
 struct SnapshotCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,5 +1,6 @@
 import Foundation
 import Roundtable
+import RoundtableToolSupport
 
 /// The report about a snapshot file.
 struct SnapshotReport {

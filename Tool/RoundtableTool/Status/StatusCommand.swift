@@ -1,6 +1,8 @@
 import ArgumentParser
 import Foundation
 import Roundtable
+import RoundtableReplication
+import RoundtableToolSupport
 
 struct StatusCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,5 +1,6 @@
 import Foundation
 import Roundtable
+import RoundtableToolSupport
 
 extension StatusText {
     /// The waiting commands and the participants that apply them; nil when there was never an outbox.

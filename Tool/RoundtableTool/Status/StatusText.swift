@@ -1,6 +1,8 @@
 import Foundation
 import Roundtable
 import RoundtableJobs
+import RoundtableReplication
+import RoundtableToolSupport
 
 /// A status as text for people, in 80 columns where the names are short enough.
 struct StatusText {

@@ -1,5 +1,6 @@
 import Foundation
 import RoundtableKernel
+import RoundtableToolSupport
 
 #if canImport(Darwin)
     import Darwin

@@ -1,5 +1,6 @@
 import Foundation
 import Roundtable
+import RoundtableToolSupport
 
 /// The WAL as a bar: what a checkpoint has copied, what it has not, and how far each read lets it copy.
 struct TopBar {

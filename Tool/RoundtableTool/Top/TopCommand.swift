@@ -3,6 +3,7 @@ import Foundation
 import Roundtable
 import RoundtableDiagnostics
 import RoundtableKernel
+import RoundtableToolSupport
 
 struct TopCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

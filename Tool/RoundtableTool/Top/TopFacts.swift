@@ -1,6 +1,7 @@
 import Foundation
 import Roundtable
 import RoundtableCore
+import RoundtableToolSupport
 
 /// The first lines of the live view: commits, turn, queue, and the WAL with the reads that hold it back.
 struct TopFacts {

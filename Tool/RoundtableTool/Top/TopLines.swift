@@ -1,6 +1,7 @@
 import Foundation
 import Roundtable
 import RoundtableCore
+import RoundtableToolSupport
 
 /// A sample as text for pipes and files: each line is one fact, begins with the time, and says in its second word what it is about.
 struct TopLines {

@@ -1,6 +1,7 @@
 import Foundation
 import Roundtable
 import RoundtableCore
+import RoundtableToolSupport
 
 /// The state of the live view: the last two samples, and what its user has chosen. It is pure: keys and samples come in, and lines of
 /// text go out (`TopScreen`).

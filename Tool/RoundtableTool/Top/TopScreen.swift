@@ -1,6 +1,7 @@
 import Foundation
 import Roundtable
 import RoundtableCore
+import RoundtableToolSupport
 
 /// The live view as lines of a given width, and at most a given number of them. It is pure.
 struct TopScreen {

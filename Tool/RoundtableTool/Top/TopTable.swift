@@ -1,6 +1,7 @@
 import Foundation
 import Roundtable
 import RoundtableCore
+import RoundtableToolSupport
 
 /// The participants as a table that fits into a width: columns that matter less are left out first.
 struct TopTable {

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import RoundtableKernel
+import RoundtableToolSupport
 
 #if canImport(Darwin)
     import Darwin

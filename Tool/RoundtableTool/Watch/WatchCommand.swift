@@ -4,6 +4,7 @@ import Foundation
 import GRDB
 import Roundtable
 import RoundtableKernel
+import RoundtableToolSupport
 
 struct WatchCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,6 +1,7 @@
 import Dispatch
 import Foundation
 import RoundtableKernel
+import RoundtableToolSupport
 import Synchronization
 
 /// The end of a `watch`, or of a history that is followed, with the first reason for it.

@@ -1,5 +1,6 @@
 import Foundation
 import Roundtable
+import RoundtableToolSupport
 
 /// Prints each change on its own line, without buffering.
 struct WatchPrinter {

@@ -1,1 +1,1 @@
-../../../../../Tool/RoundtableTool/DatabaseCompanions.swift
+../../../../../Tool/RoundtableToolSupport/DatabaseCompanions.swift

@@ -1,1 +1,1 @@
-../../../../../Tool/RoundtableTool/OutboxTravel/StoreMark.swift
+../../../../../Tool/RoundtableReplication/OutboxTravel/StoreMark.swift

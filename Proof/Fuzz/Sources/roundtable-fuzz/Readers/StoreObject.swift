@@ -1,1 +1,1 @@
-../../../../../Tool/RoundtableTool/OutboxTravel/StoreObject.swift
+../../../../../Tool/RoundtableReplication/OutboxTravel/StoreObject.swift
