@@ -16,7 +16,8 @@ ROOT = Path(__file__).resolve().parent.parent
 ALLOWED = ROOT / "scripts" / "by-path.txt"
 # What runs as one user, often the superuser, among files that others may write.
 PLACES = [
-    "RoundtableTool/Replication", "RoundtableTool/Failover", "RoundtableTool/Following", "RoundtableTool/OutboxTravel", "RoundtableTool/Outbox",
+    "RoundtableReplication/Replication", "RoundtableReplication/Failover", "RoundtableReplication/Following",
+    "RoundtableReplication/OutboxTravel", "RoundtableTool/Outbox",
     "RoundtableTool/Record", "RoundtableTool/Replace", "RoundtableTool/Snapshot", "RoundtableFiles", "RoundtableDelivery/Outbox",
     "RoundtableKernel/ControlBlock", "RoundtableKernel/Participants",
 ]
@@ -32,7 +33,8 @@ FUNCTION = re.compile(r"\bfunc\s+$")
 
 def calls():
     for place in PLACES:
-        folder = ROOT / ("Tool" if place.startswith("RoundtableTool/") else "Sources")
+        folder = ROOT / ("Tool" if place.startswith(("RoundtableTool/", "RoundtableReplication/")) else "Sources")
+        if not (folder / place).is_dir(): sys.exit(f"{sys.argv[0]} looks into {place}, which does not exist")
         for path in sorted((folder / place).rglob("*.swift")):
             for number, line in enumerate(path.read_text().splitlines(), 1):
                 code = line.split("//")[0]
