@@ -35,6 +35,8 @@ TEXTS = [
     "RoundtableKernel/ControlBlock/ControlBlock+Opening.swift",
     "RoundtableKernel/System/DatabasePlace.swift",
 ]
+# The targets of the tool, whose folder is Tool.
+TOOL = {"RoundtableReplication", "RoundtableTool", "RoundtableToolSupport"}
 # Functions that make an error of a reason.
 REASONS = ["invalid", "refusal", "SaltFileError", "MissingArgument", "FleetError", "RecordedHistoryError", "SuspensionPoliceError"]
 # Members that return what to do, which follows a message.
@@ -215,7 +217,7 @@ def collect():
     """The messages, as (file, line, pieces, text), and the cases, as {name: file}."""
     messages, cases = [], {}
     for target in targets():
-        folder = ROOT / ("Tool" if target == "RoundtableTool" else "Sources")
+        folder = ROOT / ("Tool" if target in TOOL else "Sources")
         for path in sorted((folder / target).rglob("*.swift")):
             file = str(path.relative_to(folder))
             source = path.read_text()
@@ -227,7 +229,7 @@ def collect():
             else:
                 ranges = [(start, end) for label, start, end in arguments(code, "DatabaseError") if label == "message"]
                 ranges += [(start, end) for label, start, end in arguments(code, "ToolError") if label is None]
-                if target != "RoundtableTool":
+                if target not in TOOL:
                     ranges += [(start, end) for label, start, end in arguments(code, r"[\w.]+") if label == "reason"]
                     ranges += [(start, end) for name in REASONS for _, start, end in arguments(code, name)]
             others = [(start, end) for _, start, end in bodies(code, ADVICE)]
@@ -260,7 +262,8 @@ def check():
     # A search that finds nothing passes for ever.
     if len(messages) < 100 or len(cases) < 50:
         problems.append(f"only {len(messages)} messages and {len(cases)} cases were found: this script does not understand the sources any more")
-    missing = {"Roundtable", "RoundtableC", "RoundtableFiles", "RoundtableJobs", "RoundtableService", "RoundtableTestKit", "RoundtableTool"} - set(targets())
+    missing = {"Roundtable", "RoundtableC", "RoundtableFiles", "RoundtableJobs", "RoundtableService", "RoundtableTestKit"} | TOOL
+    missing -= set(targets())
     if missing:
         problems.append(f"Package.swift: the targets {', '.join(sorted(missing))} were not found: this script does not understand the manifest any more")
     for problem in problems:

@@ -188,7 +188,7 @@ on_visionOS() {
 
 on_macOS() {
     library macOS
-    for target in RoundtableLoadable RoundtableTestSupport RoundtableTool roundtable-peer; do check "$target"; done
+    for target in RoundtableLoadable RoundtableTestSupport RoundtableToolSupport RoundtableReplication RoundtableTool roundtable-peer; do check "$target"; done
     mkdir -p "$folder/example"
     example MeterShared -parse-as-library Daemon/Sources/MeterShared
     example meterd -parse-as-library Daemon/Sources/meterd
