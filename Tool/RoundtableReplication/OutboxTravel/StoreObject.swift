@@ -1,6 +1,5 @@
 import Foundation
 import RoundtableFiles
-import RoundtableToolSupport
 
 /// An object of the store, as a listing shows it (rule Z1).
 struct StoreObject: Equatable, Sendable {

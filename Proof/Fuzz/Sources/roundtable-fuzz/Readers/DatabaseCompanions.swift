@@ -1,1 +1,1 @@
-../../../../../Tool/RoundtableToolSupport/DatabaseCompanions.swift
+../../../../../Tool/RoundtableReplication/DatabaseCompanions.swift
