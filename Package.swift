@@ -26,7 +26,8 @@ let features = [
 ]
 func unitTests(of module: String, and others: [String]) -> Target {
     let names = Set(
-        [module, "Roundtable", "RoundtableCore", "RoundtableTestBasics", "RoundtableUnitSupport"] + others
+        [module, "Roundtable", "RoundtableCore", "RoundtableGate", "RoundtableTestBasics", "RoundtableUnitSupport"]
+            + others
     )
     return .testTarget(
         name: module + "Tests",
@@ -253,6 +254,10 @@ let package = Package(
                 "CRoundtableShims", "CRoundtableTestSupport", "RoundtableKernel", "RoundtableModels",
                 "RoundtableTestBasics", "RoundtableTrials",
             ]
+        ),
+        .testTarget(
+            name: "RoundtableGateTests",
+            dependencies: ["RoundtableGate", "RoundtableKernel", "RoundtableTestBasics", "RoundtableTrials"]
         ),
         unitTests(
             of: "RoundtableCore",

@@ -22,6 +22,8 @@ def problems(folder, system):
     full, found = described(folder, "")
     if not full: return found
     own = {target["name"] for target in full["targets"]}
+    # SwiftPM says nothing of a folder of tests that no target has: they would compile and run nowhere.
+    found += [f"{path} is no target" for path in sorted(folder.glob("Tests/*Tests")) if path.name not in own]
     for variant in VARIANTS:
         package, errors = described(folder, variant)
         name = f"Package.swift, {variant or 'the full package'}, as {system} reads it"

@@ -14,6 +14,9 @@ targets=$(sed -nE 's#^(Sources|Tool|Proof|Tests)/([^/]+)/.*#\2#p' <<<"$touched" 
     s/^CRoundtableShims$|^RoundtableModels$/RoundtableKernel/
     s/^RoundtableTables$/RoundtableHistory\nRoundtableExtensions/
     s/^RoundtableFiles$/RoundtableDelivery/
+    s/^(RoundtableReplication|RoundtableToolSupport)$/RoundtableTool/
+    s/^RoundtableUnitSupport$/RoundtableCore/
+    s/^(RoundtableTestBasics|RoundtableTrials|CRoundtableTestSupport)$/RoundtableKernel/
     s/^(RoundtableProcesses|CRoundtableTestShims|roundtable-torture)$/RoundtableTestKit/
     s/Tests$//
     s/$/Tests/' | sort -u)

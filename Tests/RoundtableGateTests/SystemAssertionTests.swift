@@ -1,6 +1,7 @@
 import Dispatch
 import Foundation
 import RoundtableTestBasics
+import RoundtableTrials
 import Synchronization
 import Testing
 
