@@ -15,7 +15,7 @@ mkdir -p "$logs"
 rm -f "$logs"/*.log
 failed=""
 
-# Tests of targets, without those of `skip`.
+# Becomes the program with the tests of these targets, so it is called in the background alone.
 start() {
     local name=$1 targets=$2 mode=$3
     shift 3
@@ -23,7 +23,7 @@ start() {
     local chosen="^(?:$targets)"
     [ -z "$filter" ] || chosen="(?=$filter)$chosen"
     # A shell has what it starts in the background ignore the first two signals of the terminal.
-    ROUNDTABLE_TESTS=$which env --default-signal=INT,QUIT "$program" --testing-library swift-testing $mode --filter "$chosen" "$@" >"$logs/$name.log" 2>&1
+    exec env --default-signal=INT,QUIT ROUNDTABLE_TESTS="$which" "$program" --testing-library swift-testing $mode --filter "$chosen" "$@" >"$logs/$name.log" 2>&1
 }
 
 # Waits for one run, and shows how it went.
@@ -41,22 +41,21 @@ finish() {
     fi
 }
 
+# A run that is cut short leaves none of them.
+trap 'kill $(jobs -p) 2>/dev/null' EXIT
 start core 'Roundtable(?:Core|Delivery)Tests' --no-parallel --skip ModelTests &
 core=$!
 start tool 'Roundtable(?:Tool|TestKit|Service)Tests' --no-parallel &
 tool=$!
 start others 'Roundtable(?:Kernel|Gate|History|Extensions|Diagnostics|Jobs)Tests' --no-parallel --skip ModelTests &
 others=$!
-# A run that is cut short leaves none of them.
-trap 'kill $core $tool $others 2>/dev/null' EXIT
 wait $others; finish "others" $?
 wait $tool; finish "tool" $?
 wait $core; finish "core" $?
-trap - EXIT
-start processes 'RoundtableProcessTests' ''
-finish processes $?
-start walks 'Roundtable(?:Core|Gate|Kernel)Tests\..*ModelTests' ''
-finish walks $?
+start processes 'RoundtableProcessTests' '' &
+wait $!; finish processes $?
+start walks 'Roundtable(?:Core|Gate|Kernel)Tests\..*ModelTests' '' &
+wait $!; finish walks $?
 
 [ -z "$failed" ] && exit 0
 echo "failed:$failed. The whole output is in $logs." >&2
