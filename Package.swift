@@ -84,7 +84,7 @@ let package = Package(
         .target(name: "RoundtableHistory", dependencies: ["RoundtableCore", "RoundtableTables"] + sql),
         .target(
             name: "RoundtableExtensions",
-            dependencies: ["RoundtableCore", "RoundtableKernel", "RoundtableTables"] + sql
+            dependencies: ["RoundtableCore", "RoundtableGate", "RoundtableKernel", "RoundtableTables"] + sql
         ),
         .target(
             name: "RoundtableDelivery",
@@ -107,7 +107,7 @@ let package = Package(
             ] + sql
         ),
         // A product of its own, so that others do not carry it.
-        .target(name: "RoundtableJobs", dependencies: ["RoundtableCore", "RoundtableKernel"] + sql),
+        .target(name: "RoundtableJobs", dependencies: ["RoundtableCore", "RoundtableGate", "RoundtableKernel"] + sql),
         // Its sources need the trait, except for health.
         .target(
             name: "RoundtableService",
@@ -130,14 +130,20 @@ let package = Package(
             dependencies: ["CRoundtableLoadable", "CRoundtableShims", "RoundtableKernel"]
         ),
         // For programs and tests that start processes: neither GRDB nor SQLite.
-        .target(name: "RoundtableProcesses", dependencies: ["RoundtableKernel"]),
-        .target(name: "CRoundtableTestShims"),
+        .target(
+            name: "RoundtableProcesses",
+            dependencies: ["RoundtableKernel"],
+            path: "Tool/RoundtableProcesses"
+        ),
+        // What tests link, those of users too.
+        .target(name: "CRoundtableTestShims", path: "Proof/CRoundtableTestShims"),
         .target(
             name: "RoundtableTestKit",
             dependencies: [
                 "CRoundtableTestShims", "Roundtable", "RoundtableKernel", "RoundtableProcesses",
                 .product(name: "GRDB", package: "GRDB.swift"),
-            ]
+            ],
+            path: "Proof/RoundtableTestKit"
         ),
         // What only the tests of this package need. The first three know no database.
         .target(
@@ -240,6 +246,7 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log", condition: service),
                 .product(name: "CoreMetrics", package: "swift-metrics", condition: service),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: service),
+                .product(name: "UnixSignals", package: "swift-service-lifecycle", condition: service),
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
             ],
@@ -276,7 +283,7 @@ let package = Package(
         .testTarget(
             name: "RoundtableTestKitTests",
             dependencies: [
-                "Roundtable", "RoundtableTestKit", "RoundtableTestBasics", "RoundtableTestSupport",
+                "Roundtable", "RoundtableGate", "RoundtableTestKit", "RoundtableTestBasics", "RoundtableTestSupport",
                 "roundtable-torture",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
@@ -286,8 +293,7 @@ let package = Package(
             name: "RoundtableToolTests",
             dependencies: [
                 "RoundtableReplication", "RoundtableTool", "RoundtableToolSupport", "Roundtable", "RoundtableJobs",
-                "RoundtableKernel", "RoundtableTestBasics",
-                "RoundtableTestSupport",
+                "RoundtableKernel", "RoundtableProcesses", "RoundtableTestBasics", "RoundtableTestSupport",
             ] + sql,
             // Compiled when a campaign begins, and preloaded into the tool alone.
             exclude: attackers.isEmpty ? ["Attack/attacker.c"] : [],
@@ -319,6 +325,11 @@ let package = Package(
     ],
     swiftLanguageModes: [.v6]
 )
+
+// A file imports the modules whose members it uses, and says `any` where a value is boxed.
+for target in package.targets {
+    target.swiftSettings = [.enableUpcomingFeature("MemberImportVisibility"), .enableUpcomingFeature("ExistentialAny")]
+}
 
 // For platforms that have no processes to start, in an app: the library and its unit tests alone, with what those are built on.
 if Context.environment["ROUNDTABLE_LIBRARY_ONLY"] != nil {

@@ -68,7 +68,7 @@ def apple_lines(module):
     """The public declarations of a module that only Apple's systems have, in the sources of its targets, each with the types around it."""
     found = []
     for target in MODULES[module]:
-        for path in sorted((ROOT / "Sources" / target).rglob("*.swift")):
+        for path in sorted(next(ROOT.glob(f"[SP]*/{target}")).rglob("*.swift")):
             conditions, types, depth, pending = [], [], 0, None
             for number, line in enumerate(path.read_text().splitlines()):
                 # Without strings and comments, whose braces are none.

@@ -316,7 +316,7 @@ def build_stubs():
     if not library.exists():
         sys.exit("There is no build to take the modules from: run 'swift build --build-tests' first.")
     done = APPLE.parent / "done"
-    inputs = [*ROOT.glob("Sources/**/*.swift"), *APPLE_STUBS.rglob("*.swift"), PRODUCTS / "Modules" / "GRDB.swiftmodule"]
+    inputs = [*ROOT.glob("Sources/**/*.swift"), *ROOT.glob("Proof/RoundtableTestKit/**/*.swift"), *APPLE_STUBS.rglob("*.swift"), PRODUCTS / "Modules" / "GRDB.swiftmodule"]
     if not done.exists() or done.stat().st_mtime < max(file.stat().st_mtime for file in inputs):
         if subprocess.run(["sh", "scripts/typecheck-apple.sh", SWIFTC], cwd=ROOT).returncode:
             sys.exit(1)

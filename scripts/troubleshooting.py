@@ -217,7 +217,7 @@ def collect():
     """The messages, as (file, line, pieces, text), and the cases, as {name: file}."""
     messages, cases = [], {}
     for target in targets():
-        folder = ROOT / ("Tool" if target in TOOL else "Sources")
+        folder = next(ROOT.glob(f"[STP]*/{target}")).parent
         for path in sorted((folder / target).rglob("*.swift")):
             file = str(path.relative_to(folder))
             source = path.read_text()

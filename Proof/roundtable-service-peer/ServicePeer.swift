@@ -9,6 +9,7 @@
     import RoundtableService
     import ServiceLifecycle
     import Synchronization
+    import UnixSignals
 
     /// A server as a service group runs it, which obeys a test: `roundtable-service-peer PATH AUTHOR GRACE_MS [WORD …]`. It reads
     /// commands from standard input, and writes answers to standard output, one a line. The words are `jobs` (it has workers), `http` (it

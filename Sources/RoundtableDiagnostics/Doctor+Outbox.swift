@@ -1,5 +1,6 @@
 import Foundation
 import RoundtableCore
+import RoundtableDelivery
 import RoundtableFiles
 
 // These are the findings about the outbox: what waits in it, and why it is not applied.

@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import RoundtableCore
 
 /// The values of the tables of the history. Any program can write any values there, so none of them may end the process that reads it.
 extension Row {

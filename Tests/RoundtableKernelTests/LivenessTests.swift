@@ -6,6 +6,7 @@
     import Testing
 
     @testable import RoundtableKernel
+    import Synchronization
 
     /// **Rules G4, P4, P9**: who lives, as the locks of slots and the system's list of processes tell. Real namespaces are in
     /// `RoundtableProcessTests`.

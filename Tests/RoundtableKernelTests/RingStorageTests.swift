@@ -1,4 +1,5 @@
 import RoundtableTrials
+import Synchronization
 import Testing
 
 @testable import RoundtableKernel

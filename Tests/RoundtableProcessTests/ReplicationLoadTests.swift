@@ -1,4 +1,5 @@
 import Foundation
+import Roundtable
 import RoundtableTestBasics
 import RoundtableTestSupport
 import Testing

@@ -3,6 +3,7 @@
     @testable import RoundtableTestKit
     import Synchronization
     import Testing
+    import RoundtableGate
 
     /// That events do not wait for each other, and that the last one holds.
     @Suite struct SuspensionFollowerTests {

@@ -1,5 +1,7 @@
 import Foundation
+import Roundtable
 import RoundtableTestSupport
+import Synchronization
 import Testing
 
 @testable import RoundtableKernel

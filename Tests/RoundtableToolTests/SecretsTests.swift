@@ -3,6 +3,7 @@ import Roundtable
 import RoundtableDiagnostics
 import RoundtableFiles
 import RoundtableKernel
+import RoundtableProcesses
 import RoundtableTestBasics
 import Testing
 

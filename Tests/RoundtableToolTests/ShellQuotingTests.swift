@@ -1,4 +1,6 @@
 import Foundation
+import GRDB
+import Roundtable
 import RoundtableKernel
 import RoundtableTestSupport
 import Testing

@@ -1,3 +1,4 @@
+import Roundtable
 import Testing
 
 @testable import RoundtableReplication

@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import RoundtableGate
 import RoundtableKernel
 import Synchronization
 

@@ -1,4 +1,6 @@
+import Foundation
 import GRDB
+import RoundtableGate
 import RoundtableKernel
 
 /// The checkpoints of a participant that closes the database.

@@ -1,4 +1,5 @@
 import GRDB
+import RoundtableGate
 import RoundtableKernel
 
 extension SharedDatabase {

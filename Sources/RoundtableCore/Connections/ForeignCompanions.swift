@@ -1,3 +1,4 @@
+import Foundation
 import RoundtableKernel
 
 /// Files beside a database that are of another file than the one that is there (rule W12g).

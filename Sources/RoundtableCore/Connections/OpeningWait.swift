@@ -1,6 +1,7 @@
 import GRDB
 import RoundtableGate
 import RoundtableKernel
+import Synchronization
 
 /// How long a connection that is being opened waits for other processes that create, recover, switch or close the database (rule W9).
 ///

@@ -1,4 +1,5 @@
 import CRoundtableShims
+import Foundation
 import GRDB
 import GRDBSQLite
 import RoundtableKernel

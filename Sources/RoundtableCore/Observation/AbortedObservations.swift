@@ -1,6 +1,8 @@
 import Dispatch
 import GRDB
+import RoundtableGate
 import RoundtableKernel
+import Synchronization
 
 /// Value observations on the writer connection may write in their fetches, so the gate treats each fetch as a write: it does not begin
 /// while the gate is closed, and it may be aborted.

@@ -1,4 +1,5 @@
 import Dispatch
+import Foundation
 import GRDB
 import Synchronization
 
@@ -146,7 +147,7 @@ extension Observatory {
 
     /// Makes a bridge if there is none yet.
     private func bridge(
-        _ side: WritableKeyPath<State, ObserverBridge?> & Sendable,
+        _ side: any WritableKeyPath<State, ObserverBridge?> & Sendable,
         _ step: ObservationStep,
         _ feed: ChangeFeed,
         schedule: @escaping @Sendable (@escaping @Sendable (Database, ObserverBridge.Notify) -> Void) -> Bool

@@ -1,5 +1,6 @@
 import Dispatch
 import GRDB
+import RoundtableGate
 import RoundtableKernel
 
 /// Asynchronous writes that share transactions (rules M).

@@ -1,4 +1,5 @@
 import Dispatch
+import RoundtableGate
 import RoundtableKernel
 import Synchronization
 

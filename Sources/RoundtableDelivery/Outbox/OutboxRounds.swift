@@ -2,6 +2,7 @@ import Foundation
 import GRDB
 import RoundtableCore
 import RoundtableFiles
+import RoundtableGate
 import RoundtableKernel
 
 /// Applies the waiting commands of an outbox, in runs. ``OutboxSchedule`` says what to do next, and this does it. It is used by one thread

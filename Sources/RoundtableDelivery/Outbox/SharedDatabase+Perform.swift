@@ -2,6 +2,7 @@ import Foundation
 import GRDB
 import RoundtableCore
 import RoundtableFiles
+import RoundtableGate
 import RoundtableKernel
 import Synchronization
 

@@ -1,4 +1,5 @@
 import Foundation
+import RoundtableCore
 
 /// An error of a key, value or metadata of a ``KeyValueCollection``. Errors of SQLite are GRDB's `DatabaseError`.
 public enum CollectionError: Error, Sendable {

@@ -2,6 +2,7 @@ import Dispatch
 import Foundation
 import GRDB
 import RoundtableCore
+import RoundtableGate
 import RoundtableKernel
 import Synchronization
 

@@ -1,5 +1,6 @@
 import GRDB
 import RoundtableCore
+import Synchronization
 
 extension MaterializedView {
     /// Returns the current rows of the view.

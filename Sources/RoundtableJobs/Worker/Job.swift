@@ -1,5 +1,6 @@
 import GRDB
 import RoundtableCore
+import RoundtableGate
 import RoundtableKernel
 import Synchronization
 

@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import RoundtableCore
+import RoundtableGate
 import RoundtableKernel
 import Synchronization
 

@@ -2,6 +2,7 @@
     import Darwin
 #else
     import Glibc
+    import Synchronization
 #endif
 
 extension ControlBlock {

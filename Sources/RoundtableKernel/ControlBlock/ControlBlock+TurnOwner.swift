@@ -1,3 +1,5 @@
+import Synchronization
+
 extension ControlBlock {
     /// The owner of the slot that the turn word names; nil when the turn is free.
     package var turnOwner: OwnerWord? {

@@ -1,5 +1,6 @@
 #if os(Linux)
     import CRoundtableShims
+    import Glibc
 
     /// File systems that other machines can change as well, by the magic numbers of `statfs(2)` and `linux/magic.h`.
     /// Shared memory does not work across them, and SQLite's locks often do not either (sqlite.org/faq.html#q5).

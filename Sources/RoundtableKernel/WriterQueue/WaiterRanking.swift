@@ -1,3 +1,5 @@
+import Synchronization
+
 extension ControlBlock {
     /// The waiters in the queue, best first: by priority, which waiting raises, then by ticket (rule T3).
     ///

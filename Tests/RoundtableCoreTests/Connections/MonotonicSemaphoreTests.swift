@@ -1,4 +1,5 @@
 import Foundation
+import RoundtableGate
 import RoundtableKernel
 import RoundtableUnitSupport
 import Synchronization

@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import Roundtable
 import RoundtableKernel
 import RoundtableUnitSupport
 import Testing

@@ -400,65 +400,6 @@ import Testing
         #expect(try world.names == ["a", "b", "c", "d", "e"])
     }
 
-    /// Rule M6.
-    @Test func suspendedWritesWaitOrFail() async throws {
-        let world = try SharedCommitWorld()
-        world.keepWriterBusy()
-        world.insert("a")
-        world.add(whileSuspended: .fail) { _ in 0 }
-        // The access that keeps the writer busy is inside of the gate until it is released.
-        let suspending = Task.detached { world.process.suspend(until: MonotonicClock.now + 20_000_000_000) }
-        try await eventually("the gate is closed") { world.db.gate.isClosed }
-        world.release()
-        _ = await suspending.value
-        #expect(try world.names == [])
-        #expect(throws: DatabaseError.self) { try world.tasks[2].wait().get() }
-        world.process.resume()
-        _ = try await world.tasks[1].value
-        #expect(try world.names == ["a"])
-    }
-
-    /// Rule M5: the gate aborts a transaction that takes too long. Its writes fail with that; those that have not begun run when it opens.
-    @Test(arguments: [false, true]) func theRestOfAnAbortedGroupRunsWhenTheGateOpens(isComputing: Bool) async throws {
-        let world = try SharedCommitWorld(.early())
-        world.keepWriterBusy()
-        let isRunning = Shared(false)
-        world.insert("a")
-        world.add { db in
-            isRunning.change { $0 = true }
-            try db.execute(sql: "INSERT INTO player (name) VALUES ('long')")
-            if isComputing {
-                // No statement is interrupted, so the closure succeeds.
-                while !world.db.gate.isAborted { usleep(1_000) }
-                return 0
-            }
-            return try Int.fetchOne(
-                db,
-                sql:
-                    "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 1000000000) SELECT max(i) FROM n"
-            )!
-        }
-        world.insert("b")
-        world.release()
-        isRunning.wait { $0 }
-        let suspensions = world.process.suspend(until: MonotonicClock.now + 30_000_000_000)
-        #expect(suspensions.allSatisfy { $0.isReleased })
-        guard case .rolledBack(let access)? = suspensions.first?.outcome else {
-            Issue.record("\(suspensions)")
-            return
-        }
-        #expect(access.kind == .write)
-        #expect(try world.names == [])
-        world.process.resume()
-        let results = await world.results()
-        for result in results[0...1] {
-            let error = #expect(throws: DatabaseError.self) { try result.get() }
-            #expect(error?.isSuspension == true)
-        }
-        _ = try results[2].get()
-        #expect(try world.names == ["b"])
-    }
-
     /// A lock that a stranger holds for longer than the timeout fails all that wait, by name.
     @Test func theTimeoutFailsAll() async throws {
         let world = try SharedCommitWorld { $0.busyMode = .timeout(.milliseconds(50)) }
@@ -518,38 +459,6 @@ import Testing
         #expect(try results[2].get() == before)
     }
 
-    /// Writes that wait when the database is closed are committed, or fail because it is closed.
-    @Test func closing() async throws {
-        let world = try SharedCommitWorld()
-        world.keepWriterBusy()
-        for number in 1...10 { world.insert("\(number)") }
-        let closing = Task.detached { try world.db.close() }
-        world.release()
-        try await closing.value
-        var count = 0
-        for result in await world.results() {
-            switch result {
-            case .success: count += 1
-            case .failure(let error as DatabaseError): #expect(error.resultCode == .SQLITE_MISUSE)
-            case .failure(let error): throw error
-            }
-        }
-        let queue = try DatabaseQueue(path: world.db.path)
-        #expect(try queue.inDatabase { try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM player") } == count)
-    }
-
-    /// The queue of the writer may be the last that uses a database which its owner has dropped without closing it. SQLite must then be used
-    /// by one thread at a time: otherwise, this crashes in about one of six runs.
-    @Test func droppingWithoutClosing() async throws {
-        for _ in 0..<300 {
-            let world = try SharedCommitWorld()
-            world.keepWriterBusy()
-            for name in ["a", "b", "c"] { world.insert(name) }
-            world.release()
-            for result in await world.results() { _ = try result.get() }
-        }
-    }
-
     /// Nothing but failures: there is nothing to commit.
     @Test func allFail() async throws {
         let world = try SharedCommitWorld()
@@ -571,7 +480,7 @@ import Testing
 
 extension Task where Failure == any Error {
     /// The result, for which the calling thread waits.
-    fileprivate func wait() -> Result<Success, any Error> {
+    func wait() -> Result<Success, any Error> {
         let result = Shared<Result<Success, any Error>?>(nil)
         Task<Void, Never> { [self] in
             let value = await self.result

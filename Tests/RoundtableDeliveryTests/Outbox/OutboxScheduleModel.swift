@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import RoundtableCore
 import RoundtableKernel
 import RoundtableUnitSupport
 

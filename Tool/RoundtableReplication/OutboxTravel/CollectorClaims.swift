@@ -1,4 +1,5 @@
 import Foundation
+import Roundtable
 import RoundtableFiles
 import RoundtableKernel
 import RoundtableToolSupport

@@ -2,6 +2,7 @@ import Foundation
 import Roundtable
 import RoundtableDiagnostics
 import RoundtableFiles
+import RoundtableToolSupport
 
 /// The ways of an outbox whose database is on another machine.
 package struct LonelyOutbox {

@@ -1,3 +1,4 @@
+import Foundation
 import RoundtableToolSupport
 
 /// The texts that must not be shown: all parts of the place of a replica or of a store, except those that are known to hold no credentials.

@@ -1,4 +1,5 @@
 import Foundation
+import Roundtable
 
 /// What Litestream would restore (`litestream restore -dry-run -json`).
 struct RestorePlan: Decodable, Equatable {

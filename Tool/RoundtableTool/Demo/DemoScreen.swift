@@ -1,4 +1,5 @@
 import Foundation
+import Roundtable
 import RoundtableToolSupport
 
 /// The lines that are shown while the demo runs. They are redrawn on a terminal, and otherwise appended once a second.

@@ -1,4 +1,5 @@
 import Roundtable
+import RoundtableToolSupport
 
 /// A diagnosis as text for people.
 struct DoctorText {

@@ -2,6 +2,7 @@ import Foundation
 import Roundtable
 import RoundtableDiagnostics
 import RoundtableJobs
+import RoundtableToolSupport
 
 /// What is wrong with the jobs of a database.
 struct JobsFindings {

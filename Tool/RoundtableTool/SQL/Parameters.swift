@@ -1,6 +1,8 @@
 import Foundation
 import GRDB
 import GRDBSQLite
+import Roundtable
+import RoundtableKernel
 import RoundtableToolSupport
 
 /// The values of `--param`, which are bound to the statements in the order in which these run.

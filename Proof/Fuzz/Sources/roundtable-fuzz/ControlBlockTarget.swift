@@ -23,6 +23,7 @@ enum ControlBlockTarget: FuzzTarget {
 
     /// The file that all runs use. It is mapped a second time, which is how other processes write.
     private static let database = FuzzFolder.file("db")
+    // A constant pointer; the fuzzer has one thread.
     nonisolated(unsafe) private static let memory: UnsafeMutableRawBufferPointer = {
         do {
             _ = try ControlBlock.openOrCreate(forDatabaseAt: database, access: nil)

@@ -1,5 +1,6 @@
 import GRDB
 import GRDBSQLite
+import RoundtableGate
 
 extension WriterConnection {
     /// Makes the content of `source` that of this database, in one commit (rule S15). Call it with the turn on `queue`, outside of a

@@ -1,6 +1,7 @@
 import GRDB
 import RoundtableGate
 import RoundtableKernel
+import Synchronization
 
 /// How the writes of a database ended before it is closed.
 package struct Draining: Sendable {

@@ -1,6 +1,9 @@
 import Dispatch
+import Foundation
 import GRDB
+import RoundtableGate
 import RoundtableKernel
+import Synchronization
 
 extension WriterConnection {
     /// The connection and its phase. All uses of the connection run on its queue.

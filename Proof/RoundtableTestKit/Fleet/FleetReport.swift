@@ -1,4 +1,5 @@
 import Foundation
+import RoundtableKernel
 
 /// What a fleet did and found.
 public struct FleetReport: Sendable, CustomStringConvertible {
