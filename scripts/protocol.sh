@@ -1,12 +1,14 @@
 #!/bin/sh
-# Checks the rules of the protocol. It fails if a rule of docs/PROTOCOL*.md is defined twice, has a suffix without a main rule (T5a without T5), or
-# is longer than six lines; and if a document, a guide or a comment cites a rule, or a letter of rules, that does not exist.
+# Checks the numbered rules. A rule is defined in exactly one place: by a list item "- **T5** …" of docs/PROTOCOL*.md or docs/OPERATIONS-FORMATS.md, or,
+# if it is what one process does by itself, by a comment that begins with "Rule W3: " in Sources/ or Tool/. The script fails if a rule is defined twice,
+# has a suffix without a main rule (T5a without T5), or is longer than six lines; and if a document, a guide or a comment cites a rule, or a letter of
+# rules, that does not exist.
 # Usage: protocol.sh
 set -eu
 cd "$(dirname "$0")/.."
 
 {
-    git ls-files -co --exclude-standard 'docs/PROTOCOL*.md'
+    git ls-files -co --exclude-standard 'docs/PROTOCOL*.md' 'docs/OPERATIONS-FORMATS.md' 'Sources/*.swift' 'Sources/*.c' 'Sources/*.h' 'Tool/*.swift'
     echo --
     git ls-files -co --exclude-standard '*.md' '*.swift' '*.c' '*.h'
 } | awk '
@@ -15,20 +17,28 @@ cd "$(dirname "$0")/.."
         failed = 1
     }
 
-    # A definition is a list item that begins with the identifier in bold: "- **T5** …".
-    function readDefinitions(line, id) {
+    function define(id) {
+        if (id in places) complain("rule " id " is defined twice, also at " places[id])
+        places[id] = path ":" number
+        letters[substr(id, 1, 1)] = 1
+        lines = 1
+    }
+
+    # Of a document, a definition is a list item that begins with the identifier in bold: "- **T5** …". Of code, it is a comment that begins with
+    # "Rule T5: ". It ends where the item or the comment does, or at an empty line of it.
+    function readDefinitions(line, isDocument) {
         number = 0
         lines = 0
+        isDocument = path ~ /\.md$/
         while ((getline line < path) > 0) {
             number++
-            if (match(line, /^- \*\*[A-Z][0-9]+[a-z]?\*\*/)) {
-                id = substr(line, 5, RLENGTH - 6)
-                if (id in places) complain("rule " id " is defined twice, also at " places[id])
-                places[id] = path ":" number
-                letters[substr(id, 1, 1)] = 1
-                lines = 1
-            } else if (lines && line ~ /^  [^ ]/) {
-                if (++lines == 7) complain("rule " id " is longer than six lines")
+            if (isDocument && match(line, /^- \*\*[A-Z][0-9]+[a-z]?\*\*/)) define(substr(line, 5, RLENGTH - 6))
+            else if (!isDocument && match(line, /^ *\/\/\/? Rule [A-Z][0-9]+[a-z]?: /)) {
+                line = substr(line, 1, RLENGTH - 2)
+                sub(/^.* /, "", line)
+                define(line)
+            } else if (lines && (isDocument && line ~ /^  [^ ]/ || !isDocument && line ~ /^ *\/\/\/? *[^ \/]/)) {
+                if (++lines == 7) complain("the rule is longer than six lines")
             } else lines = 0
         }
         close(path)

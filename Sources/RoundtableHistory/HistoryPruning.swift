@@ -34,7 +34,7 @@ enum HistoryPruning {
         if try range.historyValue("time", db) < cutoff {
             end = max(end, try lastOfBatch(db, from: first, olderThan: cutoff))
         }
-        // Rule H3: the last row stays.
+        // The last row stays (rule H3).
         end = min(end, first.addingSaturating(batch - 1), last.subtractingSaturating(1))
         guard end >= first else { return }
         try db.execute(sql: "DELETE FROM main.roundtable_history WHERE sequence <= ?", arguments: [end])

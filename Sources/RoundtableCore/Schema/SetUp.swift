@@ -209,7 +209,7 @@ struct SetUp {
                     tries += 1
                     continue
                 }
-                // Rule S4: another process applied this migration first. The loop continues with what is missing.
+                // Another process applied this migration first (rule S4). The loop continues with what is missing.
                 let now = try on(writer, migrator.appliedWhileOthersMigrate)
                 guard Self.isOtherProcessesProgress(error, before: applied, after: now) else {
                     let failed = migrator.migrations.first { !now.contains($0) }

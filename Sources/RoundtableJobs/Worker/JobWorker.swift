@@ -395,7 +395,7 @@ final class JobWorker: Sendable {
             await wakes.next(until: end)
             return
         }
-        // Rule A7a: the system is asked, not the database.
+        // The system is asked, not the database (rule A7a).
         let pause = Duration.milliseconds(max(10, min(1_000, view.others.map { $0.lease / 4 }.min() ?? 1_000)))
         while !isEnding {
             let look = ContinuousClock.now + pause
