@@ -125,6 +125,11 @@ static int unlock_after_write(struct rtl_file *file, int flags) {
 static int shm_lock(sqlite3_file *p, int offset, int count, int flags) {
     struct rtl_file *file = FILE_OF(p);
     int is_lock = flags & SQLITE_SHM_LOCK;
+
+    // Rule I6: In a child of `fork`, files that were opened before take no lock, so their statements fail with `SQLITE_MISUSE`, and closing
+    // them is passed through; a file that was open at the fork cannot be opened (W4); and nothing of the block is written (P13). A file
+    // that was opened before the extension was loaded is not known.
+
     // The locks are the parent's (rule I6).
     if (is_lock && !rtl_member_is_own(file->member)) return SQLITE_MISUSE;
     // What follows a refusal before the sleep is that the connection gives its read mark up.
@@ -249,6 +254,11 @@ static int write_wal(sqlite3_file *p, const void *bytes, int count, sqlite3_int6
     if (at == 0) FILE_OF(p)->has_new_header = 1;
     return CALL(p, xWrite, bytes, count, at);
 }
+
+// Rule I7: While the participant is at a control block, a commit of the host in a transaction of I3 syncs the WAL as `synchronous = NORMAL`
+// says (only after a new header), also where the host has SQLite's default, `FULL`: a sync within the turn makes all others wait. A host
+// that runs `PRAGMA synchronous = …` on the connection gets what it asks for. The syncs of checkpoints stay. With a SQLite before 3.32, the
+// host's syncs stay.
 
 /// Whether a sync is that of a commit, which NORMAL leaves out and FULL, SQLite's default, makes while all other writers wait (rule I7).
 /// What remains is what NORMAL makes: the sync of a new header, and the one before a checkpoint.

@@ -1,5 +1,18 @@
 import RoundtableKernel
 
+// Rule F2: An access that takes a lock which the system kills for (writes, opening, migrating, closing, checkpoints) is *inside*: it enters
+// before the first such lock, and leaves after the last. One that finds the gate closed has done nothing: it waits outside, without
+// connection, turn or place in the queue, or fails; one that still waited for its turn goes back outside. A write that has committed counts
+// as outside while observers are notified, and again as inside before it takes a further lock. Value observations that may write enter, and
+// wait while the gate is closed.
+
+// Rule F4: No step begins behind a gate that is closing or closed: no checkpoint, in the background (K4, K5), by a writer in need (K6) or
+// at the end of a raw handle's turn (U8), and no statement of an observer that writes. What has begun before is inside (F2), and is waited
+// for. A turn is given up when the write inside has committed or ended, and is not left lingering.
+
+// Rule F6: The participant's slot has the state *suspended* from the time when no access is inside of the closed gate, until it opens.
+// Others may show it. Nothing is decided by it.
+
 /// The state of a suspension gate, as a pure value (rules F1–F6).
 ///
 /// It has no locks, no clock and no threads, and knows no connections. Each mutating method is an event; what it returns is what

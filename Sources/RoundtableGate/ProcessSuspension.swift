@@ -145,6 +145,12 @@ package final class ProcessSuspension: Sendable {
         askAgainLater()
     }
 
+    // Rule F5b: *No notice, no lock without an assertion.* Where the system grants assertions, and the process is not in the foreground of
+    // an app, nothing takes its first lock without an assertion that holds; it is checked again after a commit. Within a protected access
+    // that was granted, a write needs none of its own. If the system refuses, the visit leaves, and all gates are closed until the process
+    // is resumed or the system grants one, which is requested each second, but not while an expiry is handled. If a renewal is refused, the
+    // earlier assertion counts until it expires.
+
     /// Decides whether an access may begin to which the system has refused an assertion (rule F5b). If not, all gates are closed until the
     /// system grants one.
     func mayBeginUnprotected() -> Bool {

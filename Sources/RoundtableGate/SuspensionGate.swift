@@ -94,6 +94,10 @@ package final class SuspensionGate: Sendable {
     /// Whether a running visit must end without a commit.
     package var isAborted: Bool { aborted.load(ordering: .acquiring) }
 
+    // Rule F9: *Shutdown.* A participant that shuts down refuses all writes and turns that are not inside of the gate, for good, those too
+    // that wait before a closed one. Reads continue. What is inside may end within a grace; then it is aborted as by a suspension. Then a
+    // checkpoint that is due is made (rules K), and the database is closed (P5). Nothing of this is shared with other participants.
+
     /// Refuses writes and turns that have not entered, for good (rule F9).
     package func refuseNewWrites() { refusesNewWrites.store(true, ordering: .sequentiallyConsistent) }
 

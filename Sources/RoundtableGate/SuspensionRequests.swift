@@ -1,3 +1,8 @@
+// Rule F1: A gate is closed while its database or its process is suspended and no protected access of either is running, while the system's
+// last assertion has expired, or while a stop signal is obeyed (rule F8). Nothing but `SuspensionRequests` decides it. A protected access
+// of the process does not open a database that is suspended by itself. One that no assertion backs keeps no gate open that is closed after
+// it began: the later suspension wins.
+
 /// The requests to suspend a database, and the protected accesses that keep it open nevertheless. It is a pure value, a
 /// part of ``GateMachine`` (rule F1).
 package struct SuspensionRequests: Hashable, Sendable {

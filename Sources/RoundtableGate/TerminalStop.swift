@@ -2,6 +2,12 @@ import Foundation
 import RoundtableKernel
 import Synchronization
 
+// Rule F8: Stop signals that can be handled (SIGTSTP, SIGTTIN, SIGTTOU), where the process asked for it: the gates are closed as by
+// suspending the process, and neither resuming nor a protected access opens them; then the signal takes the action that it had before; then
+// the gates are opened. The system itself records whether a stop is still requested: the handler sends the signal on to a thread that
+// blocks it, where it is pending until SIGCONT discards it. A second thread has the signals unblocked, whatever mask the process has
+// inherited.
+
 /// Closes the gates of the process before a stop signal stops it, and opens them when it continues.
 ///
 /// One thread sleeps until signals arrive, and stops the process. Another thread, a new one for each stop, closes the gates

@@ -3,6 +3,12 @@ import Foundation
 import RoundtableKernel
 import Synchronization
 
+// Rule F5: Where the system grants assertions, writes hold one together: requested before the first of them takes its turn, and ended as
+// soon as the gate is closed and no access is inside, else 100 ms after the last write. While it is held, nothing inside is aborted. When
+// it expires, the gate closes (F1), what is inside is aborted in the time that is left, and the assertion is ended in any case. While
+// writes use it, the next one replaces it after 20 s. An expiring activity keeps the thread of its callback for 60 s, and counts as expired
+// then.
+
 /// The assertion that the writes of a process share. The first write requests it, and it ends a while after the last write,
 /// because a request takes the system time (rule F5).
 package final class WriteAssertions: Sendable {

@@ -40,7 +40,7 @@ enum HistoryEnabling {
             if recording == .changedColumns { tracked.recording = recording }
             try tracked.kept.add(keeping, of: shape, path: db.filePath)
             try HistoryStamp.install(in: db)
-            // The program of the later version puts triggers that record what is asked for, when it finds this row (rule H8a).
+            // The program of the later version puts triggers that record what is asked for, when it finds this row (rule H8).
             if isIntactAndNewer { try tracked.update(db) } else { try tracked.putTriggers(db, wasIntact: wasIntact) }
         }
     }

@@ -36,6 +36,10 @@ extension HistoryKeeping: ExpressibleByArrayLiteral {
     public init(arrayLiteral columns: String...) { self.init(columns: Set(columns)) }
 }
 
+// Rule H13: *Old values.* `kept_columns` lists the columns whose values before a change are kept, as objects with `id`, `name` and `keep`:
+// `deletions` (of rows that are deleted or replaced), `updates` (of those, and of each update), or `nothing` (no new ones). An id is never
+// given twice in a table. Of several declarations, the one that keeps more wins.
+
 /// A column whose old values are kept, or were kept (rule H13).
 struct KeptColumn: Codable, Equatable {
     enum Extent: String, Codable {

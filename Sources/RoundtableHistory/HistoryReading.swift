@@ -108,6 +108,11 @@ extension HistoryState {
             )
         }
 
+        // Rule H13b: `old_values` is NULL, or a list of pairs: the id of the column, a comma, the value as an SQL literal, a comma. A value
+        // `v` is left out if `length(CAST(v AS BLOB))` is more than 1,000,000: a text is measured in bytes, in the encoding of the
+        // database, and what follows a zero character counts. (Generation 2 had `length(v)`.) Readers report the present name of each
+        // column.
+
         /// Decodes the list that the triggers write: for each column its id and its value (rule H13b). A later declaration of a column of
         /// the same name has a greater id.
         private func oldValues(_ list: String?, of table: TrackedTable) -> [String: DatabaseValue] {

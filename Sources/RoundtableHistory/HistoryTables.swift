@@ -33,7 +33,7 @@ enum HistoryTables {
         try settings.store(db)
     }
 
-    /// Makes all readers start over, because what they have read is the history of other content (rule H8c). Must be called inside a
+    /// Makes all readers start over, because what they have read is the history of other content (rule H8). Must be called inside a
     /// transaction.
     static func beginAnew(_ db: Database) throws {
         guard try exist(db) else { return }
@@ -44,6 +44,12 @@ enum HistoryTables {
         }
         try db.execute(sql: "UPDATE main.roundtable_history_settings SET identity = lower(hex(randomblob(8)))")
     }
+
+    // Rule H13a: A table that keeps values has triggers of generation 3 (H14), others those of generation 1, as before. Generation 2
+    // differs from 3 only in how long a text is (H13b). The transaction that first declares a kept column adds `old_values`, `noted_after`
+    // and `kept_columns`; no gap is put, and what was recorded before has NULL. An earlier version leaves the triggers alone unless it
+    // enables the table or finds one missing: then it puts generation 1, which with kept columns counts as missing triggers, and the next
+    // participant that synchronizes puts a gap and generation 3.
 
     /// Whether the tables have the columns for old values. Those of a history that an earlier version created do not have them until values
     /// are kept (rule H13a).

@@ -1,6 +1,17 @@
 import RoundtableCore
 import RoundtableTables
 
+// Rule H14: Triggers of generation 3 record a row's old values with `delete` if its key is gone, else as `insert`, because a younger
+// trigger has inserted another row with the key. Rows that REPLACE deletes by their key are noted too, with their values and the highest
+// `sequence`; `displace`, which is older than `insert` and fires after it, records the new row in their place. A note whose row was
+// recorded since, with the same values, is not recorded again. `update` records the values of columns with `updates`, whether or not they
+// differ.
+
+// Rule H14a: So each value of a kept column that leaves the table, with its row or by a row that takes its place, is in exactly one row of
+// the history, whose `operation` is `delete` or `insert`. If the key of a row changes, the `delete` of the old key has the values, although
+// the row is still there. Not recorded is the second row that an UPDATE replaces, if the deletion of the first one cascades to the updated
+// row: SQLite deletes it afterwards, and fires no trigger.
+
 /// The triggers of a table whose old values are kept (rules H13, H14).
 ///
 /// REPLACE deletes the row with the key of the new one without firing its DELETE trigger. So that row is noted before the write, under a
@@ -95,6 +106,11 @@ extension HistoryTriggers {
         }.joined(separator: "\n            || ")
     }
 
+    // Rule H13c: SQLite renames columns within triggers. So the present name of a kept column is the one in the text of the `delete`
+    // trigger: the token after the tokens `'ID,' || CASE WHEN typeof(old.` with its id, unquoted. The text is split into tokens as SQLite
+    // does it, because a name may contain any text. If the table has no such column, it is no longer kept, and a gap is put (H8). Dropping
+    // a kept column is refused by SQLite, until it is no longer kept.
+
     /// The present names of the kept columns by their ids, from the text of the `delete` trigger. SQLite renames columns within triggers.
     ///
     /// Only whole tokens are compared, because a name may contain any text, and that of a trigger too.
@@ -170,6 +186,12 @@ extension HistoryTriggers {
     }
 
     // MARK: Rows whose deletion cascades to the row that is being updated
+
+    // Rule H14b: In a table that cascades to itself, a note is looked for when the row is deleted, by whichever statement: IGNORE and FAIL
+    // leave notes of updates that did nothing. So a note stays true: it names a row that is there with these values, or is gone without a
+    // record, or has a record since. `update` puts the new values into the notes that name the row; `note_delete` deletes those of a row
+    // whose own trigger records it; `note_cascade` and `cancel_cascade` delete the notes of the cause but those of rows that are gone
+    // without a record.
 
     /// The notes of `ReplaceGuards.cascadeCause` are looked for when the row is deleted, which need not be by a cascade: an update that was
     /// ignored, or has failed without being undone, leaves its notes. So a note must stay true (rule H14b). It names a row that is there

@@ -30,6 +30,13 @@ struct TrackedTable {
     private var storedKept: [KeptColumn]?
     /// The history's triggers of the table, by name, with their text in the schema.
     var triggers: [String: String] = [:]
+
+    // Rule H12: SQLite fires the triggers of a table from the youngest (the highest rowid in `sqlite_master`) to the oldest, temporary ones
+    // before all others. So a user's trigger may run first, and therefore only what still holds is recorded: the last change of a key shows
+    // whether its row is there. A younger AFTER trigger may also end the statement without undoing it. So a participant that synchronizes
+    // (H8) creates the recording triggers again, after it; a gap is put only if its text has RAISE with IGNORE or FAIL. Those that take
+    // notes stay, so that they fire last among the BEFORE triggers.
+
     /// The other triggers of the table that fire before those that record (rule H12).
     var youngerTriggers: [OtherTrigger] = []
 

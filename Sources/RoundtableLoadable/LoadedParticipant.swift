@@ -1,6 +1,9 @@
 import CRoundtableShims
 import RoundtableKernel
 
+// Rule I5: Checkpoints are the host's: its SQLite makes them by itself, without W7. A host follows neither the marks of the schema (rules
+// S) nor a fence (D6), and writes no history but what triggers write.
+
 /// The participant of one database file that a host, a program without Roundtable, has opened (rules I).
 ///
 /// SQLite requests and releases the write lock through it. It is used by one thread at a time, and not in a child of fork, which
@@ -72,6 +75,11 @@ final class LoadedParticipant {
 
     // MARK: The write lock
 
+    // Rule I3: Before a transaction requests SQLite's WRITE lock, the participant takes the turn if it can be taken immediately (T1). If
+    // not, the request fails with `SQLITE_BUSY`, and WRITE is not touched: a wait in the request would keep the read mark. A request
+    // without a read mark is one of a recovery, and one with CKPT is one of a checkpoint: neither takes a turn. Databases with a rollback
+    // journal have no WRITE lock, and no turns.
+
     /// Whether SQLite's lock is to be requested now (rule I3). False while the turn is another participant's.
     func mayRequestLock() -> Bool {
         let now = MonotonicClock.now
@@ -81,6 +89,11 @@ final class LoadedParticipant {
         if outcome == .acquired { hasTurn = true }
         return outcome != .timedOut || mayPass(seat, at: now)
     }
+
+    // Rule I3a: SQLite decides alone, without a turn, if the participant is uncoordinated; if the transaction has read before, because
+    // SQLite does not wait then (`sqlite3_txn_state`; before 3.34, always); if the turn is that of a participant of this process that is
+    // not the extension's; or if the turn word has not changed for the participant's patience, or for twice that if the host's busy handler
+    // sleeps by I3b.
 
     /// Whether SQLite decides although the turn is another participant's (rule I3a).
     private func mayPass(_ seat: Seat, at now: Nanoseconds) -> Bool {
@@ -110,6 +123,11 @@ final class LoadedParticipant {
         publisher?.reserve(counter: counter, tables: nil, now: MonotonicClock.now)
     }
 
+    // Rule I4: When WRITE is acquired, a record is reserved for the commit counter (R1), with tables unknown. Before WRITE is released, the
+    // counter is read again. If it is the same, the record becomes *void*; if it is one more, *committed*; otherwise *unsure*. Then the
+    // turn is given up as after any transaction (T4, T5). The counter is read through `xShmMap`, and no record is made if the two copies of
+    // the wal-index header differ.
+
     /// Finds out whether the transaction was committed (rule I4). The write lock is held.
     func willUnlock() {
         guard let counterBefore else { return }
@@ -132,6 +150,10 @@ final class LoadedParticipant {
     }
 
     // MARK: Waiting
+
+    // Rule I3b: SQLite's busy handler sleeps in the VFS (`xSleep`), when the connection has given up its read mark. The thread whose
+    // request was the last to fail waits there for the turn, for as long as it was to sleep at most, and by T1b. With the turn, it waits
+    // there for WRITE if a stranger has that. So the host's timeout bounds all waits.
 
     /// Waits for the turn, or within the turn for SQLite's lock, for at most `time` (rule I3b).
     ///
@@ -168,6 +190,11 @@ final class LoadedParticipant {
     }
 
     // MARK: Joining and leaving
+
+    // Rule I2: Each database file that the VFS wraps is a participant with its first write transaction, if a control block lies beside the
+    // database, or if the URI parameter `roundtable` is on. It looks for a block at most every 250 ms. Without both, nothing is created.
+    // Files that W5 refuses have no participant. Author is the URI parameter `roundtable_as`, else the name of the program. It leaves when
+    // the file is closed.
 
     /// The seat, once a control block lies beside the database, or the host has asked for one (rule I2).
     private func seat(at now: Nanoseconds) -> Seat? {

@@ -1,5 +1,11 @@
 import RoundtableCore
 
+// Rule H7: REPLACE deletes rows that are in the way of a unique index, or of the rowid, without firing their triggers. A table where this
+// can happen has two more triggers each for INSERT and UPDATE. *Before*, the rows in conflict are noted under a *cause*, the text of the
+// new row's values in those indexes; *after*, those that are gone are recorded as deleted, and the notes of the cause are deleted. A table
+// that cascades to itself also notes before an update and looks when a row is deleted. No statement of a trigger has a conflict clause,
+// because that of the outer statement would replace it.
+
 /// The triggers that detect which rows REPLACE deletes, because REPLACE does not fire the DELETE triggers of these rows. The rows in
 /// conflict with a new row are noted before it is written, and looked for afterwards. Noted rows that are gone were deleted (rule H7).
 ///

@@ -320,7 +320,7 @@ extension GateModel: WalkedModel {
             if !keepsUnbacked { request.dropUnbackedProtections(&requests) }
         }
         if request.leavesUnbackedProtection(in: machine.requests) {
-            violation = "F1a: a protected access that nothing backs outlives a suspension"
+            violation = "F1: a protected access that nothing backs outlives a suspension"
         }
         switch effect {
         case .closed:

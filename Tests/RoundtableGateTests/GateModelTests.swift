@@ -5,7 +5,7 @@ import Testing
 
 @testable import RoundtableGate
 
-/// The suspension gate, walked through every interleaving of small worlds (`docs/PROTOCOL-PROCESS.md`, rules F1 to F6).
+/// The suspension gate, walked through every interleaving of small worlds (rules F1 to F6).
 @Suite struct GateModelTests {
     typealias Kind = Suspension.Access.Kind
     typealias Request = GateModel.Request
@@ -127,7 +127,7 @@ import Testing
     /// - F3, F5: where the system may freeze the process, no lock is held, except by a visit that was aborted in time and cannot be
     ///   interrupted. The process may be frozen when the call that suspends it has returned, no assertion is held, and no expiry is being handled.
     /// - F5b: the same holds for a process without notices, which may be frozen whenever it holds no assertion.
-    /// - F1a: no protection that nothing backs outlives a suspension.
+    /// - F1: no protection that nothing backs outlives a suspension.
     /// - F5: when no thread waits any more, the assertion of writes is not kept behind a closed gate.
     /// - Each state leads to one in which all threads have ended, or wait outside of a closed gate.
     @Test(arguments: scenarios + systemScenarios)
@@ -150,7 +150,7 @@ import Testing
             case .suspensionKeepsUnbackedProtections:
                 (
                     Scenario(.write, requesters: [.suspend], [.protectUnbacked, .endProtection]),
-                    "F1a: a protected access that nothing backs outlives a suspension"
+                    "F1: a protected access that nothing backs outlives a suspension"
                 )
             case .refusalIsIgnored:
                 (

@@ -75,7 +75,7 @@ extension HistoryOldValuesTests {
         return db
     }
 
-    /// **Rules H4a, H13b**: a text with a NUL comes back as it was, in every encoding, in a key of two columns too.
+    /// **Rules H4, H13b**: a text with a NUL comes back as it was, in every encoding, in a key of two columns too.
     @Test(arguments: ["UTF-8", "UTF-16le", "UTF-16be"]) func encodingOfTextsWithZeros(encoding: String) throws {
         let folder = try TemporaryFolder()
         let table = "CREATE TABLE item (a, b, serverID, PRIMARY KEY (a, b))"
@@ -124,7 +124,7 @@ extension HistoryOldValuesTests {
         }
     }
 
-    /// **Rules H8a, H13a**: a participant replaces the triggers of generation 2 before its first write. No reader starts over, and a column that
+    /// **Rules H8, H13a**: a participant replaces the triggers of generation 2 before its first write. No reader starts over, and a column that
     /// was renamed before is still kept.
     @Test func triggersOfGenerationTwoAreReplaced() throws {
         let fixture = try keeping("CREATE TABLE item (id INTEGER PRIMARY KEY, u UNIQUE, serverID)")

@@ -373,7 +373,7 @@ import Testing
         #expect(try lines(fixture, since: token).contains("delete 5: serverID=E"))
     }
 
-    /// **Rule H13d**: a program of the version before has put its triggers. Readers start over, once, and the values are kept again.
+    /// **Rule H13a**: a program of the version before has put its triggers. Readers start over, once, and the values are kept again.
     @Test func formerTriggers() throws {
         let fixture = try keeping()
         let token = try fixture.db.history.currentToken()
@@ -397,7 +397,7 @@ import Testing
         #expect(try lines(fixture, since: current) == ["insert 3", "delete 3: serverID=A"])
     }
 
-    /// **Rule H13d**: enabling a table whose triggers are of a later version leaves them alone.
+    /// **Rule H13a**: enabling a table whose triggers are of a later version leaves them alone.
     @Test func laterTriggers() throws {
         let fixture = try keeping()
         try fixture.executeElsewhere("UPDATE roundtable_history_tables SET generation = 99")
@@ -433,7 +433,7 @@ import Testing
 
     // MARK: Authors
 
-    /// **Rule H5a**: a part of a write has another author; the name ends with the part, however that ends.
+    /// **Rule H5**: a part of a write has another author; the name ends with the part, however that ends.
     @Test func anotherAuthor() async throws {
         let fixture = try keeping()
         let token = try await fixture.db.history.currentToken()

@@ -6,7 +6,7 @@ import Testing
 
 @testable import RoundtableJobs
 
-/// The rules A of docs/PROTOCOL-PROCESS.md, without workers, with a fake clock.
+/// The rules A of docs/OPERATIONS-FORMATS.md, without workers, with a fake clock.
 @Suite struct JobTableTests {
     private let db: DatabaseQueue
     private let mails = JobQueue(
@@ -314,7 +314,7 @@ import Testing
 
     // MARK: Leases
 
-    /// When a lease is over (rule A6a): at its end, after another boot, and if its end cannot be right. No wall clock has a part in it.
+    /// When a lease is over (rule A6): at its end, after another boot, and if its end cannot be right. No wall clock has a part in it.
     @Test func leases() {
         let row = worker(1_000, at: .at(5_000))
         #expect(!row.isOver(at: .at(5_999)))

@@ -56,7 +56,7 @@ import Testing
 
     // MARK: Running
 
-    /// Jobs run in their order, and are complete when their handlers return (rules A3, A5a).
+    /// Jobs run in their order, and are complete when their handlers return (rules A3, A5).
     @Test(.timeLimit(.minutes(1))) func runs() async throws {
         try await add("A", "B", "C")
         let names = Mutex<[String]>([])
@@ -117,7 +117,7 @@ import Testing
         #expect(Set(letters.map(\.error)) == ["Unlucky()", "no such customer"])
     }
 
-    /// If the handler's transaction is rolled back, so is the completion, and the job is attempted again (rule A5a).
+    /// If the handler's transaction is rolled back, so is the completion, and the job is attempted again (rule A5).
     @Test(.timeLimit(.minutes(1))) func aFailedTransactionCompletesNothing() async throws {
         struct Unlucky: Error {}
         try await add("A")
@@ -257,7 +257,7 @@ import Testing
         #expect(thrown is DatabaseError)
     }
 
-    /// A full disk keeps the end of a job from being stored: the worker reports it once, and goes on afterwards (rule A12a).
+    /// A full disk keeps the end of a job from being stored: the worker reports it once, and goes on afterwards (rule A12).
     @Test(.timeLimit(.minutes(1))) func aFullDisk() async throws {
         let events = Mutex<[SharedDatabase.Event.Kind]>([])
         var options = SharedDatabase.Options()
@@ -302,7 +302,7 @@ import Testing
         guard case .completed? = reports.withLock({ $0.first?.end }) else { return #expect(Bool(false)) }
     }
 
-    /// Renewals that fail are reported. They count no longer when no job needs one (rule A12a).
+    /// Renewals that fail are reported. They count no longer when no job needs one (rule A12).
     @Test(.timeLimit(.minutes(1))) func renewalsThatFail() async throws {
         let events = Mutex<[SharedDatabase.Event.Kind]>([])
         var options = SharedDatabase.Options()

@@ -51,7 +51,7 @@ import Testing
             #expect(MountTable.own?.points.contains("/") == true)
         }
 
-        /// **Rule W5a**: mounts are told apart by the system call, and where it reports none, by the list of mount points. `/proc` is a mount
+        /// **Rule W5**: mounts are told apart by the system call, and where it reports none, by the list of mount points. `/proc` is a mount
         /// in each Linux.
         @Test(arguments: [[], [Fault(.statx, errno: ENOSYS)], [Fault(.statx, returning: 0)]])
         func mountsOfTheirOwn(faults: [Fault]) {
@@ -62,7 +62,7 @@ import Testing
             }
         }
 
-        /// **Rule W5a**: of FUSE file systems, those of other machines are refused, by the type that the list of mounts has.
+        /// **Rule W5**: of FUSE file systems, those of other machines are refused, by the type that the list of mounts has.
         @Test func fileSystemsInUserSpace() throws {
             try System.withFaults([Fault(.statfs, returning: 0x6573_5546)]) { () throws -> Void in
                 // The folder's real type is in the list, and no type of another machine.

@@ -2,7 +2,7 @@ import Testing
 
 @testable import RoundtableKernel
 
-/// The table of `docs/PROTOCOL-SHARED-MEMORY.md`, section B: other processes, perhaps older ones, rely on each offset.
+/// The table of `docs/PROTOCOL.md`, section B: other processes, perhaps older ones, rely on each offset.
 @Suite struct LayoutTests {
     @Test func theSealIsWhatVersion4Says() {
         let seal = Layout.seal()

@@ -40,7 +40,7 @@
         // MARK: Locks
 
         /// From another pid namespace, the lock alone tells; a mapping for reading will do to ask. It ends with the descriptor, as at death.
-        /// Rule P4d: a start time that is not known proves nothing.
+        /// Rule P4: a start time that is not known proves nothing.
         @Test func anUnknownStartTime() {
             let me = ProcessIdentity.current
             let unknown = ProcessIdentity(pid: me.pid, startTime: 0, namespace: me.namespace)

@@ -165,7 +165,7 @@ import Testing
         taker.release()
     }
 
-    /// **Rule T8c**: one participant clears the queue in an interval. A time in the future is garbage (rule G2).
+    /// **Rule T8**: one participant clears the queue in an interval. A time in the future is garbage (rule G2).
     @Test func theQueueIsClearedOnceInAnInterval() {
         let (now, interval) = (MonotonicClock.now, Nanoseconds(1_000_000))
         block.word(at: Layout.Header.queueCleared).pointee.store(now + 3_600_000_000_000, ordering: .relaxed)

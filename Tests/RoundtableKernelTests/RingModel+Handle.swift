@@ -1,6 +1,6 @@
 @testable import RoundtableKernel
 
-/// What a raw handle does to the ring in its turn (rules U4, U5, U5a).
+/// What a raw handle does to the ring in its turn (rules U4, U5).
 extension RingModel {
     struct HandleTurn: Hashable {
         /// The record that was reserved when the turn began.

@@ -4,7 +4,7 @@ import Testing
 
 @testable import RoundtableKernel
 
-/// The change ring, walked through every interleaving of small worlds (`docs/PROTOCOL-SHARED-MEMORY.md`, section R).
+/// The change ring, walked through every interleaving of small worlds (`docs/PROTOCOL.md`, section R).
 ///
 /// With `ROUNDTABLE_LONG=1` the reader of the larger worlds looks twice.
 @Suite struct RingModelTests {
@@ -17,7 +17,7 @@ import Testing
         try walk(from: RingModel(kinds, rounds: rounds, looks: looks, places: 8, hasTurns: true))
     }
 
-    /// The same with a raw handle, which reserves one record for all commits of its turn, and replaces it (U4, U5a).
+    /// The same with a raw handle, which reserves one record for all commits of its turn, and replaces it (U4, U5).
     @Test(arguments: [([RingModel.Kind.handle], 2, 2), ([.handle, .participant], 1, 2)])
     func theCommitsOfHandlesAreToldExactly(kinds: [RingModel.Kind], rounds: Int, looks: Int) throws {
         try walk(from: RingModel(kinds, rounds: rounds, looks: looks, places: 16, hasTurns: true))

@@ -134,7 +134,7 @@ import Testing
         #expect(ring.reader == RingReader(sequence: 11, counter: 100))
     }
 
-    /// A handle that replaces its record by those of its commits (rule U5a), after the reader has read where the ring ends (rule R3a).
+    /// A handle that replaces its record by those of its commits (rule U5), after the reader has read where the ring ends (rule R3).
     @Test(arguments: [1, 2] as [UInt32])
     func replacedDuringTheLook(commits: UInt32) {
         for seen in 0..<UInt64(commits) {

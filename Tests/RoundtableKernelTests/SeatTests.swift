@@ -10,7 +10,7 @@ import Testing
     import Glibc
 #endif
 
-/// **Rule L4a**: a participant that does not take turns follows the control block. Its files are those of a database without SQLite.
+/// **Rule L4**: a participant that does not take turns follows the control block. Its files are those of a database without SQLite.
 @Suite struct SeatTests {
     let folder: TemporaryFolder
     let path: String

@@ -117,7 +117,7 @@
             #expect(error == (isUsed ? nil : .foreign(owner: blockOwner)))
         }
 
-        /// **B7a**. A user links the block of a database that he may write to the name of another database's, whose owner is the same.
+        /// **B7**. A user links the block of a database that he may write to the name of another database's, whose owner is the same.
         @Test(
             arguments: [
                 (0o666, 0o600, 2, false), (0o666, 0o600, 1, true), (0o660, 0o660, 2, true), (0o666, 0o666, 2, true),
@@ -203,7 +203,7 @@
 
         // MARK: Text of others
 
-        /// **P3a**.
+        /// **P3**.
         @Test(arguments: [
             ("app", "app"), ("Zoë ∂", "Zoë ∂"), ("a\u{1B}[2J\r\n", "a·[2J··"), ("\u{202E}x\u{2066}", "·x·"),
             ("\u{85}\u{9B}31m", "··31m"), ("\u{2028}", "·"),

@@ -4,7 +4,7 @@ import RoundtableModels
 import RoundtableTestBasics
 import Testing
 
-/// The writer queue, walked through every interleaving of small worlds (`docs/PROTOCOL-SHARED-MEMORY.md`, section T).
+/// The writer queue, walked through every interleaving of small worlds (`docs/PROTOCOL.md`, section T).
 ///
 /// `make walk` walks larger worlds, optimized.
 @Suite struct TurnModelTests {

@@ -12,7 +12,7 @@ import Testing
 #endif
 
 extension ProcessTests {
-    /// Processes that only read are at the control block that is in place, however often it is replaced (rules L4, L4a, O2c).
+    /// Processes that only read are at the control block that is in place, however often it is replaced (rules L4, O2).
     @Suite struct ControlBlockRejoin {
         private func expectStatus(_ fleet: PeerFleet, has peers: [Peer], _ what: String) throws {
             try eventually("\(what): status has \(peers.map(\.name))") {

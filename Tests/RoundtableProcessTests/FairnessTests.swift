@@ -80,7 +80,7 @@ extension ProcessTests {
         }
 
         /// An interactive write of a participant whose writes are background ones goes first, like one of an interactive participant; and a
-        /// background write of an interactive participant goes last, but ageing lets it go on (rules T3, T3a).
+        /// background write of an interactive participant goes last, but ageing lets it go on (rule T3).
         @Test(.long(), .timeLimit(.minutes(1)))
         func prioritiesOfWrites() throws {
             try PeerFleet.runTimed(inMemory: true) { fleet, trial in

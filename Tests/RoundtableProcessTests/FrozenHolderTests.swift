@@ -80,7 +80,7 @@ extension ProcessTests {
         }
 
         /// A writer that is killed delays the others by less than their patience, also if it was in the queue, and the turn is granted to it
-        /// afterwards: another waiter finds it dead (rule T8a).
+        /// afterwards: another waiter finds it dead (rule T8).
         @Test(.timeLimit(.minutes(1)))
         func writersThatAreKilledInTheQueue() throws {
             var random = SeededGenerator()

@@ -5,7 +5,7 @@ import RoundtableTestSupport
 import Testing
 
 extension ProcessTests {
-    /// A program in C that writes by a raw handle, among programs that use `SharedDatabase` (rules U of `docs/PROTOCOL-PROCESS.md`).
+    /// A program in C that writes by a raw handle, among programs that use `SharedDatabase` (rules U).
     @Suite struct Handles {
         typealias Fate = FrozenHolders.Fate
 

@@ -82,7 +82,7 @@ extension ProcessTests {
         }
 
         /// A worker that is frozen beyond its lease loses its job, and cannot complete it when it wakes up: its rows are rolled back
-        /// (rules A5, A5a, A7b).
+        /// (rules A5, A7b).
         @Test(.timeLimit(.minutes(1)))
         func aFrozenWorker() throws {
             try PeerFleet.run { fleet in

@@ -7,7 +7,7 @@
     import Testing
 
     extension ProcessTests {
-        /// Programs in Python that load the extension, among programs that use `SharedDatabase` (rules I of `docs/PROTOCOL-PROCESS.md`).
+        /// Programs in Python that load the extension, among programs that use `SharedDatabase` (rules I).
         @Suite(.enabled(if: Python.path != nil, Python.isMissing)) struct Loadable {
             typealias Fate = FrozenHolders.Fate
 

@@ -121,7 +121,7 @@ extension ProcessTests {
             }
         }
 
-        /// Two machines are promoted at the same moment: after their supervisors have looked, one of them is the writer (**D3a**).
+        /// Two machines are promoted at the same moment: after their supervisors have looked, one of them is the writer (**D3**).
         @Test func twoArePromotedAtOnce() throws {
             try PeerFleet.run(ofOneUser: true) { fleet in
                 let first = try Machine("a", fleet)

@@ -19,7 +19,7 @@ extension ProcessTests {
             #expect(supervisor.process.errorText.contains(text), "\(supervisor.process.errorText)")
         }
 
-        /// Of two claims of one term, the first upload counts, however late the second one comes (**D3a**).
+        /// Of two claims of one term, the first upload counts, however late the second one comes (**D3**).
         @Test func theFirstClaimCounts() throws {
             try PeerFleet.run(ofOneUser: true) { fleet in
                 let litestream = try #require(RestoreWorld.litestream)

@@ -37,7 +37,7 @@ extension ProcessTests {
             }
         }
 
-        /// Wrong credentials are named, change nothing, and are no reason to fence (**D5a**).
+        /// Wrong credentials are named, change nothing, and are no reason to fence (**D5**).
         @Test(.enabled(if: S3Server.program != nil && Rclone.path != nil, "weed (SeaweedFS) or rclone is not in PATH"))
         func wrongCredentials() throws {
             try PeerFleet.run(ofOneUser: true) { fleet in

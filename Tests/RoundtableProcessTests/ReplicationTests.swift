@@ -85,7 +85,7 @@ extension ProcessTests {
             }
         }
 
-        /// **Y6a**: without the supervisor's look, Litestream 0.5.17 continues with the two frames, and the replica never gets 500 commits.
+        /// **Y6**: without the supervisor's look, Litestream 0.5.17 continues with the two frames, and the replica never gets 500 commits.
         ///
         ///     WAL while Litestream was there   ■■
         ///     … 500 commits later              ■■□□□□□□□□□□   all copied by a checkpoint
@@ -111,7 +111,7 @@ extension ProcessTests {
             }
         }
 
-        /// **Y6a**.
+        /// **Y6**.
         @Test func aWALThatCannotBeEmptied() throws {
             try PeerFleet.run(ofOneUser: true) { fleet in
                 let peer = try fleet.spawnOpen("app", options: PeerOptions(checkpointing: .manual))
@@ -214,7 +214,7 @@ extension ProcessTests {
             }
         #endif
 
-        /// **K13a**, **Y3**.
+        /// **K13**, **Y3**.
         @Test func aLitestreamOfSomebodyElseIsRecognised() throws {
             try PeerFleet.run(ofOneUser: true) { fleet in
                 let peer = try fleet.spawnOpen("app", options: PeerOptions(checkpointing: .automatic(threshold: 100)))

@@ -158,7 +158,7 @@ import Testing
         await expectHealthy(db)
     }
 
-    /// A folder has the name of the control block (**L5a**): all work goes on, without fair turns.
+    /// A folder has the name of the control block (**L5**): all work goes on, without fair turns.
     @Test(.timeLimit(.minutes(1))) func withoutAControlBlock() async throws {
         try open().close()
         try? FileManager.default.removeItem(atPath: block)

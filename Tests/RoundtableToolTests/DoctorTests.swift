@@ -325,7 +325,7 @@ import Testing
     }
 
     #if os(Linux)
-        /// **Rule W5a**: beside a mount of the file alone, each side would have a -wal file of its own.
+        /// **Rule W5**: beside a mount of the file alone, each side would have a -wal file of its own.
         @Test(
             .enabled(
                 if: getuid() == 0 && FileManager.default.isExecutableFile(atPath: "/usr/bin/unshare"),

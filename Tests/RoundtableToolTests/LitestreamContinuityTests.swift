@@ -6,7 +6,7 @@ import Testing
 @testable import RoundtableTool
 @testable import RoundtableToolSupport
 
-/// Rule **Y6a**.
+/// Rule **Y6**.
 @Suite struct LitestreamContinuityTests {
     private typealias Continuity = LitestreamContinuity
     private static let old = Continuity.Salts(first: 7, second: 70)

@@ -82,7 +82,7 @@ import Testing
         }
     }
 
-    /// **Z6a**: a command that is missing delays those after it, of its sender alone.
+    /// **Z6**: a command that is missing delays those after it, of its sender alone.
     @Test func aMissingObjectDelaysItsSenderAlone() throws {
         let world = try OutboxTravelWorld()
         let machine = world.machines[0]
@@ -136,7 +136,7 @@ import Testing
         #expect(try world.applied() == ["machine-0/a": [1]])
     }
 
-    /// **Z7a**: the store is as it once was, as out of a backup, after the ids were forgotten.
+    /// **Z7**: the store is as it once was, as out of a backup, after the ids were forgotten.
     @Test func anOldStoreReturnsAfterTheOwnerHasForgotten() throws {
         let world = try OutboxTravelWorld()
         let machine = world.machines[0]
@@ -180,7 +180,7 @@ import Testing
         #expect(routes.count == 2)
     }
 
-    /// **Z8a**: programs on the sender's machine ask, before and after the command was removed there.
+    /// **Z8**: programs on the sender's machine ask, before and after the command was removed there.
     @Test func outcomesReachWhoAsks() throws {
         let world = try OutboxTravelWorld()
         let machine = world.machines[0]
@@ -218,7 +218,7 @@ import Testing
         _ = try third.round()
     }
 
-    /// **Z10a**: a copied folder is another collector.
+    /// **Z10**: a copied folder is another collector.
     @Test func aCopiedCollectorRefuses() throws {
         let world = try OutboxTravelWorld()
         _ = try world.collector.round()
@@ -287,7 +287,7 @@ import Testing
         #expect(try String(contentsOf: copy.url, encoding: .utf8) == "a text")
     }
 
-    /// **Z6b**: not more than 1,000 are handed over, and all arrive.
+    /// **Z6**: not more than 1,000 are handed over, and all arrive.
     @Test(.long()) func manyCommandsLeaveRoom() throws {
         let world = try OutboxTravelWorld()
         let machine = world.machines[0]

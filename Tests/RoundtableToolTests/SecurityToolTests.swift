@@ -76,7 +76,7 @@
             #expect(try owner(place) == 0 && owner(place + "/key") == 0)
         }
 
-        /// A promotion that was killed leaves an unfinished file, which the next claim at that place removes (rules D3a, V2a).
+        /// A promotion that was killed leaves an unfinished file, which the next claim at that place removes (rules D3, V2).
         @Test func whatAKilledPromotionHasLeft() throws {
             let replica = try ReplicaFolder(at: root.path)
             let place = try replica.folder(at: ReplicaURL.folders(ofClaim: 1))

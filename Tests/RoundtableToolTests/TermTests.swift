@@ -5,7 +5,7 @@ import Testing
 @testable import RoundtableTool
 @testable import RoundtableToolSupport
 
-/// Terms of a replica (rules D of `docs/PROTOCOL-FILES.md`).
+/// Terms of a replica (rules D of `docs/OPERATIONS-FORMATS.md`).
 @Suite struct TermTests {
     private let second = ReplicaTerm(number: 2, token: 0xab)
 

@@ -48,9 +48,9 @@ package struct TurnModel: Hashable, Sendable {
     }
 
     package enum WrongSwap: String, Sendable {
-        /// T8b, T8d: the waiter took the turn of a participant that lives, and that held the write lock all the time.
+        /// T8: the waiter took the turn of a participant that lives, and that held the write lock all the time.
         case fromALivingWriter = "the turn was taken from a living participant that held the write lock all the time"
-        /// T5c: the waiter took a lingering turn before the announced time was over.
+        /// T5: the waiter took a lingering turn before the announced time was over.
         case withinTheSlice = "a lingering turn was taken before its time was over"
     }
 

@@ -5,6 +5,11 @@
     import RoundtableKernel
     import Synchronization
 
+    // Rule J2: A process's locks are those that `/proc/PID/fdinfo` shows for its open files. Headers and the extended attribute are read
+    // through `/proc/PID/fd`, in a thread with a file table of its own: the police takes no lock, and drops none of its process's (G5). A
+    // file with `user.com.apple.runningboard.can-suspend-locked` (one byte, not zero), and the `-shm` of such a database, are not
+    // inspected, except by the strict law. The locks of all other files count, whatever library took them.
+
     extension OpenFile {
         /// The regular files that a process has open, and its locks on them. The process should be stopped.
         ///

@@ -142,6 +142,11 @@
             }
         }
 
+        // Rule J9: A stop signal (SIGTSTP, SIGTTIN, SIGTTOU) is no notice to a process of an orphaned process group: the system does not
+        // stop it then, by POSIX, so a handler that has released its locks and stops the process continues immediately, and takes them
+        // again. Such a process, if it catches or blocks the signal, is not convicted: the police reports that it cannot be judged so, and
+        // lets it continue.
+
         /// - throws: when a convicted process could not do what the notice asks for (rule J9).
         private func checkJudgeable(_ told: Set<ProcessTree.Member>, convicted: Set<Int32>) throws {
             guard let signal = terms.noticeSignal, Self.stopSignals.contains(signal) else { return }
@@ -255,6 +260,14 @@
         }
 
         // MARK: Stopping
+
+        // Rule J1: A process is suspended together with its descendants, by SIGSTOP, parents first. Locks are inspected when no thread of
+        // any of them runs (`/proc/PID/task/TID/stat`). Then each process is killed, or all continue with SIGCONT. A process is identified
+        // by its pid and start time. A parent that has begun a child with vfork(2) takes no signal until the child has run `exec`, so such
+        // a child is continued.
+
+        // Rule J8: The police ends with all that it has launched killed and reaped, and everything else running. If it is killed, the
+        // system continues and hangs up what it has launched: each has a process group of its own.
 
         /// Stops a process and all its descendants, parents first (rule J1). A parent that has begun a child with vfork(2), as shells and
         /// `posix_spawn` do, takes no signal until the child has run `exec`. So a child that has stopped before that, by itself or by a

@@ -18,7 +18,7 @@
     /// }
     /// ```
     ///
-    /// Programs in other languages use the protocol directly: section J of docs/PROTOCOL-PROCESS.md.
+    /// Programs in other languages use the protocol directly: section J of docs/OPERATIONS-FORMATS.md.
     public final class SuspensionSubject: Sendable {
         /// A message from the police.
         public enum Event: Equatable, Sendable {

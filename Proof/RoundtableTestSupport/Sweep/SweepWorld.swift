@@ -148,7 +148,7 @@ package struct SweepWorld {
     /// Unfinished files that a dead process has left and no other has removed.
     ///
     /// Left out is a second name of the control block, which a creator leaves that dies between its two calls: it takes no space, and the
-    /// next creator removes it (rule B1a).
+    /// next creator removes it (rule B1).
     package func leftOver() throws -> [String] {
         let files = FileManager.default
         let controlBlock = try? files.attributesOfItem(atPath: ControlBlock.path(forDatabaseAt: database.path))

@@ -1,7 +1,7 @@
 /// Roundtable for C: fair turns, and notification of commits, for code that shares a SQLite database with other processes.
 ///
 /// The connection, its statements, its transactions and its hooks stay yours. Open it with sqlite3_open as usual, attach it, and put each
-/// write transaction into a turn. `docs/PROTOCOL-PROCESS.md`, section U, describes what Roundtable does in between.
+/// write transaction into a turn. The rules U in `Sources/RoundtableCore/RawHandles` say what Roundtable does in between.
 ///
 /// Functions that can fail return ROUNDTABLE_OK or a code: one of SQLite's result codes (`code & 0xff` is a primary one, such as
 /// SQLITE_BUSY), or one of those below. If `error` is not NULL, it is set to a message, or to NULL if there is no error. The message says

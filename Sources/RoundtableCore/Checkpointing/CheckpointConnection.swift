@@ -59,6 +59,11 @@ final class CheckpointConnection: @unchecked Sendable {
         queue.inDatabase { WalIndex($0).flatMap(framesInFile) ?? 0 } > limits.longest + limits.piece
     }
 
+    // Rule K5c: A file that is longer than 36T frames is left until a writer has restarted the WAL. Then what lies beyond 4T frames is of
+    // the run before, and the checkpointer cuts it off under WRITE (`xTruncate`), 32T frames a turn, as SQLite does by
+    // `journal_size_limit`. If no writer restarts the WAL, TRUNCATE is made. A SQLite that was built with such a limit, as Apple's (32
+    // KiB), cuts the file itself in the write that restarts the WAL; it is left as it is.
+
     /// Cuts a piece off the end of the WAL's file, if the WAL has been restarted. The content after its last frame is then left over
     /// from before the restart, and no process reads it. Writers are excluded meanwhile, as when SQLite cuts the file to
     /// `journal_size_limit`.

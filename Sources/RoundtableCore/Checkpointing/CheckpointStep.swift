@@ -18,6 +18,10 @@ enum CheckpointStep {
         }
     }
 
+    // Rule K4: In the background, outside of any turn, the step is PASSIVE, made if more than T/8 frames are left. It is made with the lock
+    // of a read mark held (W7), and under that lock only if frames are left. Afterwards all but the newest frames are in the database file,
+    // on the disk.
+
     /// Makes a PASSIVE checkpoint (rule K4). It waits for no other process and delays none. Must be called outside of transactions.
     static func passive(_ db: Database, schema: String = "main") -> Outcome {
         guard db.isWithoutTransaction, let index = WalIndex(db, schema: schema) else { return .refused }
@@ -32,6 +36,12 @@ enum CheckpointStep {
         }
         return outcome
     }
+
+    // Rule K5: From 2T frames on, the checkpointer takes a turn, and within it WRITE, with at most T/8 frames left. The step waits until no
+    // reader has a mark before the end of the WAL, nor reads the database file alone; makes a PASSIVE; and waits until no reader reads from
+    // the WAL. Each wait has a budget of 40 ms. TRUNCATE follows if the file is longer than 4T frames; if WRITE is not available, or the
+    // budget is over, it is interrupted in the busy handler, because SQLite would otherwise continue without W7. RESTART would wait for a
+    // mark that new readers keep taking.
 
     /// Copies all frames, and lets the next writer restart the WAL (rule K5). Must be called outside of transactions, with the turn.
     ///

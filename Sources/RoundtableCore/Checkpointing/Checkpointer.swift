@@ -4,7 +4,7 @@ import RoundtableGate
 import RoundtableKernel
 import Synchronization
 
-/// The checkpoints of one participant (rules K of `docs/PROTOCOL-SHARED-MEMORY.md`). They run off the commit path, on a connection and a
+/// The checkpoints of one participant (rules K). They run off the commit path, on a connection and a
 /// thread of their own, and in one participant at a time.
 final class Checkpointer: @unchecked Sendable {
     // @unchecked: `framesInWAL` is confined to the writer's queue; the rest is constant, or guarded.
@@ -98,6 +98,11 @@ final class Checkpointer: @unchecked Sendable {
         return limits.needsWriter(frames) && !isPausing { $0.isShared(at: $1, $2) }
     }
 
+    // Rule K6: A writer that finds 3T frames after its transaction makes the step of K5 itself before it gives up the turn, whichever
+    // participant is checkpointer, unless the gate is closed (F4) or a pause of K7 runs. If its connection for steps is not available, it
+    // makes the step of K4 on its writer connection. If more than 4T frames are left, it copies nothing while others wait: it keeps the
+    // turn for at most 40 ms while another participant copies.
+
     /// Checkpoints for the writer (rule K6). Must be called with the turn.
     func helpWriter(_ db: Database) {
         if waitsForBackground(db) { return }
@@ -131,6 +136,9 @@ final class Checkpointer: @unchecked Sendable {
         begin()
     }
 
+    // Rule U8: A raw handle's connection has no automatic checkpoint of SQLite's: it is turned off when the handle is made, where SQLite's
+    // own is on, so that no hook of the owner's is replaced. Before the turn is given up, K6 is done where it is due; afterwards K2.
+
     /// Checkpoints for a raw handle, on its thread and with its turn (rule U8). Does nothing if more frames are left than should be
     /// copied while all writers wait.
     func helpHandle(_ frames: WalIndex.Frames) {
@@ -153,14 +161,14 @@ final class Checkpointer: @unchecked Sendable {
         }
     }
 
-    /// Whether a checkpoint is due after commits of other participants (rule K2b). It is quick, because it is called for each of them.
+    /// Whether a checkpoint is due after commits of other participants (rule K2). It is quick, because it is called for each of them.
     func mayHaveToStepIn(_ frames: WalIndex.Frames) -> Bool {
         guard ownLimits?.wantsCheckpoint(frames) == true else { return false }
         return state.withLock { $0.phase == .idle && !$0.willStepIn }
     }
 
     /// Calls `body` after a time in which the participant that has committed can checkpoint, and after which its lease is over if it
-    /// cannot (rule K2b).
+    /// cannot (rule K2).
     func stepInLater(_ body: @escaping @Sendable () -> Void) {
         let isFirst = state.withLock { state in
             defer { state.willStepIn = true }
@@ -185,6 +193,10 @@ final class Checkpointer: @unchecked Sendable {
     var isIdle: Bool { state.withLock { $0.phase } == .idle }
 
     // MARK: In the background
+
+    // Rule K10: A step is inside the suspension gate (F2), and is interrupted when what is inside must end. No step begins while the gate
+    // is closed. A step that was turned away, or requested by a commit that came while the gate was closing, begins when the gate opens,
+    // without another commit. A participant that parks (W8) closes its connection for steps.
 
     /// Begins a checkpoint when the gate opens, in place of one that the closed gate turned away (rule K10).
     private func beginWhenOpen() {
@@ -395,6 +407,10 @@ final class Checkpointer: @unchecked Sendable {
         forgetFailure()
     }
 
+    // Rule K12: A step on which SQLite fails, and a connection for steps that cannot be opened, leave result code, time and participant at
+    // 1424 to 1440, except for `SQLITE_BUSY` and for a suspension. A step that copies something, or finds nothing to copy, sets the time to
+    // 0. Nothing is decided by it. From the third failing step in a row on, all participants pause as in K7.
+
     /// Records a failure (rule K12).
     func noteFailure(_ error: DatabaseError) {
         // An attempt that must wait for the gate, or for another process's lock, has not failed.
@@ -454,6 +470,10 @@ final class Checkpointer: @unchecked Sendable {
         queue.async { heldUp(obstacle) }
         return .pause
     }
+
+    // Rule K9: Each attempt stores a sample: time and end of the WAL (1408, 1416). The next observer's own sample shows how fast the WAL
+    // grows. If the WAL's file was last written a second ago or longer, the rate is 0. If the salt differs, the frames are fewer, or less
+    // than 250 ms lie between the two, the rate is not known.
 
     /// Records a sample of the WAL (rule K9).
     private func sample(_ connection: CheckpointConnection) {

@@ -1,7 +1,7 @@
 import RoundtableKernel
 import Synchronization
 
-/// Detects whether another program checkpoints the database instead of its participants (rules K13 and K13a).
+/// Detects whether another program checkpoints the database instead of its participants (rule K13).
 final class ExternalCheckpoints: Sendable {
     private struct State {
         var lastLook: Nanoseconds = 0

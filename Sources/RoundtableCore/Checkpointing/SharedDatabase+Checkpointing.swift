@@ -82,7 +82,7 @@ extension SharedDatabase {
         }
     }
 
-    /// Connects the checkpointer with the rest of the database, and schedules a checkpoint that is due (rules K2, K2b).
+    /// Connects the checkpointer with the rest of the database, and schedules a checkpoint that is due (rule K2).
     func followCheckpoints() {
         guard let checkpointer = writer.checkpointer else { return }
         checkpointer.hook(
@@ -106,7 +106,7 @@ extension SharedDatabase {
         observatory.onNews { [weak self] in self?.stepInLater(checkpointer) }
     }
 
-    /// Schedules a look at a WAL that is due for a checkpoint, until one is made (rule K2b).
+    /// Schedules a look at a WAL that is due for a checkpoint, until one is made (rule K2).
     private func stepInLater(_ checkpointer: Checkpointer) {
         guard let frames = observatory.frames, checkpointer.mayHaveToStepIn(frames) else { return }
         checkpointer.stepInLater { [weak self] in

@@ -1,6 +1,11 @@
 import GRDB
 import GRDBSQLite
 
+// Rule W9b: A connection that must write is refused when SQLite could open the database, its WAL or its wal-index for reading only, which
+// SQLite does silently and never undoes. That is checked when the connection has first read, and where the database is being set up, after
+// the switch to WAL. The error is *forbidden* when this user may not write the file, else `SQLITE_CANTOPEN`, and the next access opens
+// another connection. So a lack of descriptors or memory ends no participant's ability to write.
+
 /// When the system refuses to open a file for writing, SQLite opens it for reading only, whatever the reason. A passing reason, such as a
 /// lack of file descriptors, would then make all writes fail until the connection is closed. So a connection that must write is refused
 /// instead, and the next access opens another one (W9b).

@@ -1,6 +1,11 @@
 import Foundation
 import RoundtableKernel
 
+// Rule W12g: Opening is refused when there is a `-wal` with content and no database; when slots, also of the dead, show the `-wal` and
+// `-shm` that are there with another database file (and no slot shows all three), and `-wal` has content; and when a living participant
+// shows the database with another `-wal` or `-shm`. For SQLite would remove the first, apply the second to the wrong file, and hide what is
+// in the third. A file that was overwritten in its place is not noticed.
+
 /// Files beside a database that are of another file than the one that is there (rule W12g).
 ///
 /// SQLite does not see that. It applies a `-wal` to whatever file has the name, and removes one whose database is gone.

@@ -3,6 +3,11 @@ import RoundtableGate
 import RoundtableKernel
 import Synchronization
 
+// Rule W9: Opening a connection waits for processes that create the database, switch it to WAL, recover it, or close it as the last one. No
+// busy handler waits for such a lock, so the whole opening is repeated, with pauses of 0.5 to 20 ms, until the busy timeout (for setting
+// up, the setup timeout; without a timeout, 5 s) has passed or the gate closes. The error then names the process that holds the lock and
+// how long the opening has waited; an error that names no time has not waited.
+
 /// How long a connection that is being opened waits for other processes that create, recover, switch or close the database (rule W9).
 ///
 /// A busy handler is not enough. A connection may have none, SQLite does not call it for every such lock, and a handler that has

@@ -1,3 +1,7 @@
+// Rule W8: A participant that is suspended with the policy *everything* closes all its connections (it *parks*), without the checkpoint
+// that SQLite makes when the last connection closes, and the exclusive lock for it (`SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE`). One that is
+// dropped without being closed does the same. Its seat, its mapping of the control block and its position in the ring stay.
+
 /// What can give its SQLite connections up and take them back, for the policy `everything` (rule W8).
 ///
 /// `SharedDatabase` calls these functions on the thread that suspends or resumes, for one thing after the other, in the order of its

@@ -52,6 +52,10 @@ struct RawConnection: @unchecked Sendable {
     /// Removes SQLite's own WAL hook. Call it only if SQLite's own WAL hook is set, because this removes any other hook, too.
     func turnAutomaticCheckpointOff() { _ = sqlite3_wal_autocheckpoint(pointer, 0) }
 
+    // Rule U9: When a raw handle is made, a connection that has SQLite's default, `synchronous = FULL`, gets the value of the database's
+    // durability, so that its commits do not sync within the turn, and with it `fullfsync` and `checkpoint_fullfsync`. Other values stay,
+    // and what the owner sets afterwards stays.
+
     /// Sets [PRAGMA synchronous](https://www.sqlite.org/pragma.html#pragma_synchronous) and its companions, if the connection has SQLite's
     /// default (rule U9). The connection must not be inside a transaction.
     func setSyncing(_ pragmas: [(pragma: String, value: String)]) {

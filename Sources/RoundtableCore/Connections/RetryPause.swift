@@ -1,5 +1,9 @@
 import Dispatch
 
+// Rule W9c: Before a connection that was refused (rule W9b) is opened again, `access(2)` is asked about the three files, and nothing is
+// opened when one is forbidden, because SQLite keeps the descriptor of a refused connection while others of the process hold locks.
+// Attempts in the background follow each other after pauses that grow from 1 s to 30 s.
+
 /// The pause before the next attempt to open a connection in the background. It grows with each attempt that fails, because SQLite may keep a
 /// descriptor of each connection that is refused (W9b). The first attempts follow each other soon, so an obstacle that passes delays
 /// observers at most by about as long as it lasted.

@@ -1,7 +1,7 @@
 import RoundtableKernel
 import Synchronization
 
-/// The priorities of a participant's writes that wait for the turn (rule T3a). Safe from any thread.
+/// The priorities of a participant's writes that wait for the turn (rule T3). Safe from any thread.
 ///
 /// A participant has one ticket. It has the priority of the most urgent write that waits, also while another write is in front of that one,
 /// because the write in front delays it.

@@ -17,6 +17,11 @@ final class WriteTransaction: TransactionObserver {
     private var isCommitting = false
     /// The files, which must be in their places when a transaction commits (rule W12b); nil: not compared.
     private let files: DatabaseFiles?
+
+    // Rule F3: What is inside when the gate closes may finish until shortly before the deadline. Then it is *aborted*: its connection is
+    // interrupted, a statement that it keeps running makes the interruption last, so that each later statement fails, and its commit is
+    // vetoed. It ends with a rollback. Whether it committed or was rolled back is what SQLite says, never the gate.
+
     /// Whether the running transaction must end without a commit (rule F3).
     private let isAborted: () -> Bool
     /// Whether a commit has been made since `beginAccess()`.

@@ -5,6 +5,9 @@ import RoundtableGate
 import RoundtableKernel
 import Synchronization
 
+// Rule W1: A participant has one writer connection and up to N reader connections. The database is in WAL mode, with a persistent WAL on
+// the writer, and writes begin with `BEGIN IMMEDIATE`. No connection uses SQLite's automatic checkpoint.
+
 /// The writer connection of a participant, with its seat at the control block. It can be closed and reopened: see
 /// `WriterConnection+Parking.swift`.
 package final class WriterConnection: @unchecked Sendable {
@@ -270,7 +273,7 @@ package final class WriterConnection: @unchecked Sendable {
     ///
     /// - parameter requested: the time of the request, which is now.
     /// - parameter deadline: when the wait ends at the latest; nil: as the busy mode says.
-    /// - parameter setPriority: sets the priority of the ticket (rule T3a).
+    /// - parameter setPriority: sets the priority of the ticket (rule T3).
     /// - returns: false when `body` was not run, because the gate closed during the wait.
     /// - throws: what `body` throws. Its `SQLITE_BUSY` names the holder of the lock.
     func withTurn(
@@ -380,6 +383,9 @@ package final class WriterConnection: @unchecked Sendable {
     /// Releases the turn at the end of an access. The commit of a transaction may have released it already.
     private func releaseTurn(_ db: Database) {
         writeTransaction.endAccess()
+
+        // Rule W3: A transaction that a closure leaves open (`allowsUnsafeTransactions`) keeps the turn.
+
         // An open transaction keeps the turn (rule W3).
         if db.isWriting { return }
         // A failed statement that has accessed an FTS5 table can leave the connection reading until its next statement ends (seen

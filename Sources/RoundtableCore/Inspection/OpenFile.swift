@@ -4,6 +4,11 @@ import GRDB
 import GRDBSQLite
 import RoundtableKernel
 
+// Rule W4: After `fork` without `exec`, the child's accesses fail with `SQLITE_MISUSE`, and it closes nothing. Opening a file fails in the
+// same way if a connection of the process had it open when it forked, by whatever path (device and inode count), because `fork` copies
+// SQLite's table of open files and not the locks that it lists. Only `exec` ends this. The rule holds for connections of other libraries
+// too, and is not checked there.
+
 /// A database file that a connection of this process has open, until the connection closes (rule W4).
 ///
 /// SQLite keeps a table of the files that the process has open, and of the locks on them. `fork` copies the table but not the

@@ -1,6 +1,11 @@
 import Foundation
 import GRDBSQLite
 
+// Rule W5: Locations whose processes would not exclude each other are refused: memory, temporary databases, `nolock`, `immutable`, a VFS
+// other than the default one, network file systems (FUSE file systems whose files another machine changes too count as such, by their
+// type), files with more than one name, and files that are mounted without their folder, whose companions would differ (`statx`; without
+// mount ids, a mount point in `/proc/self/mountinfo`).
+
 extension DatabaseURI {
     /// The reason why processes could not share the database, or not safely; nil when they can.
     var shareHindrance: ShareHindrance? {

@@ -1,6 +1,11 @@
 import Foundation
 import RoundtableKernel
 
+// Rule W13: A process that only reads creates no `-wal` and no `-shm` that one who may write the database may not write. SQLite gives a
+// companion the mode of the database, and its owner only if root creates it. So if one is missing in a WAL database, and a file with that
+// mode, this user and the folder's group would exclude the owner or the group, although the mode lets them write, the opening is refused. A
+// look from outside then reads the database file alone.
+
 /// How a process that does not write a database file can read it in its folder.
 ///
 /// SQLite needs the `-shm` file to read a database in WAL mode, and creates it if necessary

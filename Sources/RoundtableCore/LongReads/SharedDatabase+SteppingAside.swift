@@ -8,6 +8,10 @@ extension SharedDatabase {
     private static let patience: (asked: Nanoseconds, hoped: Nanoseconds) = (100_000_000, 20_000_000)
     private static let pause: Nanoseconds = 500_000
 
+    // Rule O4: When the WAL is 2T frames long (K5), a snapshot that advances pauses between two moments, because it would always read from
+    // the WAL: a read-write participant asks its own writer for a checkpoint within a turn, and waits up to 100 ms for it; a read-only one
+    // waits up to 20 ms for another participant's. If that was in vain, it does not pause again for 50 ms.
+
     /// Lets SQLite restart the WAL if it is long (rule O4). Call it on the queue of a snapshot that is between two moments.
     ///
     /// SQLite restarts the WAL when all of it is in the database file and no connection reads from it. A snapshot that goes from one

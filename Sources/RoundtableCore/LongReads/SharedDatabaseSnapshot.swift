@@ -307,6 +307,11 @@ private struct Moment {
     /// The end of the WAL at this moment; nil when the commits that the moment sees cannot be distinguished from those made meanwhile.
     var knownMark: WalMark? { earliest == latest ? earliest?.mark : nil }
 
+    // Rule O1: A snapshot reads the commit counter before its transaction begins and after. If both are equal, it is the moment's counter;
+    // else the transaction is begun again, up to 20 times. If they never are, what was committed in between is reported now, and once more
+    // when the snapshot advances. From moment to moment the ring is read by R3, no further than the moment's counter. A committed record
+    // whose counter is not reached is from before a reset of the counter. A record that is still *reserved* is waited for up to 250 ms.
+
     /// Moves a cursor to this moment, and returns the changes. Commits that this moment may or may not see are reported now, and once
     /// more when the cursor leaves (rule O1).
     func changes(

@@ -1,5 +1,8 @@
 import Synchronization
 
+// Rule N6: A consumer of news delays no other process: the ring is overwritten, and the queues of consumers are bounded. A slow consumer
+// gets one change that stands for several, and is marked as such.
+
 /// The changes that wait for one consumer. The buffer is bounded: when it is full, a new change is merged with the last one (rule N6).
 final class ChangeBuffer: Sendable {
     private struct State {

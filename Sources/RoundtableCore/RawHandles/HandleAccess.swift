@@ -10,6 +10,15 @@ import Synchronization
     import Glibc
 #endif
 
+// Rule U1: A handle is a participant (rules P): it has a slot, takes the turn by the rules T, and owns its records in the ring. To the
+// database that it was made from, its commits are another's (N5), so observers of its own process are notified of them like of those of
+// other processes.
+
+// Rule U3: Turns of one handle follow each other, whichever thread asks, before the gate: what ends a wait for the turn (T11) ends that
+// wait too. Its turn is inside the gate (F2), from before the wait to the end of the turn. At a deadline, the statement that runs is
+// interrupted (`sqlite3_interrupt`); nothing is rolled back in its owner's name. What the owner reads outside of turns is its own affair,
+// and so are the locks that its idle connection holds under the policy *everything* (W8).
+
 /// Runs the turns of a raw handle one after the other. Each turn passes the suspension gate, and the handle has a seat of its own
 /// (rules U1, U3–U8).
 final class HandleAccess: @unchecked Sendable {
@@ -287,6 +296,10 @@ final class HandleAccess: @unchecked Sendable {
                 }
                 return turn
             }
+
+            // Rule U7: A turn ends only outside of a transaction. An owner that ends it inside of one gets an error, and keeps the turn (as
+            // W3); the transaction is not rolled back. Until that is ended, threads that request a turn of the handle fail immediately.
+
             // Rule U7. `state` is not locked here, because `interrupt` needs it while the statement runs.
             let isKept = raw.isInTransaction
             return try state.withLock { state in

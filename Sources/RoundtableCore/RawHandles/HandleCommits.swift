@@ -36,6 +36,10 @@ final class HandleCommits {
         if tables.written(through: named, schemaVersion: version) == nil { unknown = (named, version) }
     }
 
+    // Rule U4: When the turn is acquired, the connection's data version is read, then its schema version, and then, under SQLite's WRITE
+    // lock, which is held for that alone (`xShmLock`), the commit counter. A record is reserved for the value that follows it (R1), with
+    // the tables that are likely. If another connection has WRITE, no record is reserved.
+
     /// Reserves the record of the turn's first commit (rule U4). Call it with the turn, outside a transaction.
     func begin(tables: Set<String>?) {
         beginning = nil
@@ -64,6 +68,12 @@ final class HandleCommits {
         if let unknown, unknown == (named, schemaVersion) { return nil }
         return tables.written(through: named, schemaVersion: schemaVersion)
     }
+
+    // Rule U5: When the turn ends, the counter shows how many commits were made meanwhile. If none, the record becomes *void*; if one, and
+    // no other connection has committed (the data version, read outside of a transaction, is as before), *committed*. If there were more,
+    // or other tables were written, records for all are appended under WRITE, each reserved and then committed, and then the first becomes
+    // void. If any other connection has committed, if that is not known, if another participant has reserved since, or for more than 32, it
+    // becomes *unsure*.
 
     /// Announces the commits of the turn (rule U5). Call it outside a transaction.
     func end(tables named: Set<String>?) {

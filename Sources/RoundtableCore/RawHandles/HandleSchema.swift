@@ -1,3 +1,7 @@
+// Rule S12: A raw handle looks with the turn, before its owner gets it, if another connection has committed since it last looked. If the
+// database is newer, the handle gets no turn, but the error of S6. A migration during the turn, by a process that takes no turns, is not
+// seen. If the owner's authorizer denies the look, the turn is not refused.
+
 /// Refuses turns of a raw handle while the database's schema is newer than its participant knows (rule S12). Confined to the thread that
 /// has passed the turnstile.
 final class HandleSchema {

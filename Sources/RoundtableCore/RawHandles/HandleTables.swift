@@ -1,6 +1,11 @@
 import GRDB
 import GRDBSQLite
 
+// Rule U6: The tables are those that the owner names, and those that triggers and foreign keys of theirs write, as SQLite's authorizer
+// reports on a connection of Roundtable's own for the schema of the commit, with foreign keys on: before the turn where they are named with
+// it, and after its commits otherwise. They are *unknown* if none are named, the schema is another than when the turn began, or they cannot
+// be determined (a function that the process does not have, a virtual table).
+
 /// Finds all tables that a write to some tables may change. These include the tables that triggers and foreign keys write, which the owner
 /// of a handle need not know (rule U6). Confined to the thread that has passed the turnstile.
 final class HandleTables {

@@ -5,6 +5,11 @@ import GRDBSQLite
 import RoundtableKernel
 
 extension RawConnection {
+    // Rule U2: A handle is made only for the database's own file (device and number), in WAL mode, writable, with the same wal-index
+    // mapped: so it is the same copy of SQLite. It is not made in SQLite's shared-cache mode, nor for a connection of Roundtable's own.
+    // SQLite's locks are taken under the connection's mutex, once it is seen there that no transaction of the connection is open: SQLite
+    // grants a connection the lock that it holds already, and to release that would be to lose commits.
+
     /// Checks that the connection can be attached to `database` (rule U2).
     func check(for database: SharedDatabase) throws {
         guard let path else { throw HandleError.notAFile(shared: database.path) }

@@ -26,7 +26,7 @@ package protocol DatabaseFeature: AnyObject, Sendable {
     /// - throws: why it must be closed again.
     func databaseDidOpen(_ database: SharedDatabase) throws
 
-    /// The content of a copy is about to replace that of the database (rule S15a). Called in a write transaction on the copy.
+    /// The content of a copy is about to replace that of the database (rule S15). Called in a write transaction on the copy.
     func contentWillReplaceOther(_ copy: Database) throws
 
     /// Other content is in the database. Called outside of accesses.

@@ -3,6 +3,13 @@ import GRDB
 import GRDBSQLite
 import Synchronization
 
+// Rule S11: A read that sees another mark looks too, and reports. It is never refused, and it ends as it would have. Its snapshot may be an
+// old one, so it reports only migrations that were not reported before, and never that the database is no longer newer.
+
+// Rule S14: *Close* closes the participant on another thread, after the access that saw the newer database, and tries again each second
+// while something keeps it open. Until then writes are refused. A database that is no longer newer, such as one that was restored from a
+// backup, is written again, and that is reported.
+
 /// Detects that another program has applied migrations that this participant does not know, and applies the policy (rules S8–S14).
 final class NewerSchemaWatch: Sendable {
     /// A value that changes with each migration that is applied (rule S8).
@@ -23,6 +30,10 @@ final class NewerSchemaWatch: Sendable {
     private struct State {
         /// The last schema version at which all migrations were known, for readers that begin.
         var knownSchemaVersion: Int64?
+
+        // Rule S13: Migrations that the participant's own writer connection has applied, with another migrator than that of its schema, are
+        // known from then on, unless another connection commits before they are read.
+
         /// Migrations that this participant has applied with another migrator (rule S13).
         var own: Set<String> = []
         /// Whether this participant is committing migrations, which are not in `own` yet.

@@ -237,6 +237,10 @@ struct SetUp {
     /// than this cannot prevent the switch for ever.
     private static let longestPending: Nanoseconds = 250_000_000
 
+    // Rule S2a: The switch to WAL needs EXCLUSIVE, and SQLite keeps PENDING while it waits for readers to end, which keeps out new readers
+    // of all programs. So one attempt waits at most 250 ms (the first ones less: from 0.5 ms, doubled), and releases PENDING for as long
+    // before the next attempt.
+
     /// Switches the database to WAL. SQLite does not call the busy handler on every path of this pragma, so this method waits itself
     /// (rule S2a).
     private func switchToWAL(_ db: Database, _ writer: WriterConnection, until deadline: Nanoseconds) throws {

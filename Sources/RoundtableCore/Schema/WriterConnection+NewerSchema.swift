@@ -1,5 +1,10 @@
 import GRDB
 
+// Rule S10: An access without a transaction compares the mark (S8) when it begins, and runs even if the database is newer, because it may
+// only read. Each of its commits is checked in SQLite's commit hook, under WRITE: it is refused, and rolled back, if the database is newer.
+// If the commit counter there is not the one at which the schema was last looked at, another connection reads the mark first, because the
+// hook must not run SQL on the connection that commits; if that fails, the commit is refused.
+
 /// What the writer connection does when the database is newer than the participant (rules S8–S10, S13). Everything runs on its queue.
 extension WriterConnection {
     /// The state of the schema, while the database is being opened.

@@ -1,3 +1,13 @@
+// Rule M1: An asynchronous write that finds no other one running or waiting, and comes after no shared transaction, is *alone*: it runs as
+// a transaction of its own. The others form a *group*, which is scheduled on the writer's queue once, takes one turn, and runs the writes
+// in the order in which they came, also those that come while it runs. It never waits for another one to come.
+
+// Rule M7: An access that is scheduled without waiting for it (`asyncWrite` and its like) closes the group when it has its place on the
+// writer's queue: writes that are requested after it run after it.
+
+// Rule M8: The transaction ends with the write during which the slice has passed since it began, or the turn's slice is over while another
+// participant waits. The rest of the group is scheduled again, behind what waits on the queue.
+
 /// The asynchronous writes of a participant that wait for the writer connection, in groups that share transactions, as a pure value
 /// (rules M).
 ///

@@ -1,6 +1,11 @@
 import RoundtableKernel
 import Synchronization
 
+// Rule M6: A group is one access of the gate (rule F2), and has one turn. While a closure runs, the access and the slot name its line of
+// code. A gate that closes before the transaction has begun turns all writes of the group back.
+
+// Rule M9: Cancelling takes a write out that has not begun, and nothing else. When no write of a group is left, its wait for the turn ends.
+
 /// The asynchronous writes of a participant that wait for the writer connection (rules M).
 ///
 /// ``CommitGroups`` decides which of them share transactions. This holds it under a lock, and ends waits for the turn when no write is left.

@@ -171,6 +171,9 @@ extension SharedDatabase {
         }
     }
 
+    // Rule M4: A part that leaves foreign keys without their rows (`SQLITE_DBSTATUS_DEFERRED_FKS` after its last statement) is undone. Its
+    // write fails with the error of the commit that it would have needed.
+
     /// Runs a write in a savepoint.
     ///
     /// - returns: whether its part is in the transaction.

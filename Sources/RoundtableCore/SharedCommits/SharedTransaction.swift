@@ -1,3 +1,15 @@
+// Rule M2: Each write runs in a savepoint of its own. If its closure throws, the savepoint is rolled back, and nothing else. The first
+// write needs none while no other one waits: its part is the whole transaction. If its closure ends that transaction, no other write joins
+// it.
+
+// Rule M3: A write returns, or throws, when the transaction is committed, because an error can be the consequence of rows that are not
+// committed yet. If nothing is left to commit, the transaction is rolled back, and the errors stand.
+
+// Rule M5: A closure runs once. If the transaction is not committed, each write that had run fails with that error, and those that had not
+// begun continue in the next transaction. A closure that threw before there was any part keeps its error. The error of the others names the
+// line of code of the closure that ended the transaction, with the code `SQLITE_ABORT_ROLLBACK` if it is to blame. An interruption that
+// leaves the transaction open undoes the running part alone. Observers are notified of each rollback once, also of one by SQLite.
+
 /// The writes of one transaction of a group, and how each of them ends, as a pure value (rules M2, M3, M5).
 struct SharedTransaction<Write> {
     /// In what a write runs.

@@ -1,5 +1,8 @@
 import RoundtableKernel
 
+// Rule M5a: The line of code of a closure that has ended its transaction, for a reason of its own, is remembered: the last 64 of a
+// participant. Its writes have a transaction of their own from then on.
+
 /// The lines of code whose closures have ended a transaction, by `ROLLBACK`, `ON CONFLICT ROLLBACK` or the like. Their writes share no
 /// transaction, because they would take the parts of others with them (rule M5a).
 struct TransactionEndings {

@@ -28,6 +28,11 @@ final class WaitingWrite: SerialExecutor, @unchecked Sendable {
 
     let site: CallSite
     private let priority: SharedDatabase.TurnPriority
+
+    // Rule M10: Each write of a group has a priority, which counts for the ticket (rule T3) from when it is requested until it runs or
+    // ends. The group has none of its own: it has that of its most urgent write that has not run. The order of the writes does not depend
+    // on priorities.
+
     /// Whether its priority counts for the ticket of the participant (rule M10).
     private var isInQueue = false
     private let queue: Queue

@@ -4,7 +4,7 @@ import RoundtableKernel
 import Synchronization
 
 /// Lets a participant that reads or observes, and does not write, follow the control block when it is replaced, and claim another slot
-/// when its own is lost (rule L4a). Writers find that out when they take the turn.
+/// when its own is lost (rule L4). Writers find that out when they take the turn.
 ///
 /// It has no timer, and does not watch the file: it looks when the participant reads or has news.
 final class Rejoining: Sendable {
@@ -31,7 +31,7 @@ final class Rejoining: Sendable {
 }
 
 extension SharedDatabase {
-    /// Lets `rejoining` use this database, and shows its oldest read in each slot that it claims (rule O2c).
+    /// Lets `rejoining` use this database, and shows its oldest read in each slot that it claims (rule O2).
     func followControlBlock() {
         rejoining.begin { [weak self] in self?.followBlockBetweenAccesses() }
         seat.follow { [weak readers] unusable in
@@ -42,6 +42,11 @@ extension SharedDatabase {
     private func followBlockBetweenAccesses() {
         guard isInOwnProcess, !gate.isClosed else { return }
         writer.betweenAccesses { [weak self] in
+
+            // Rule F7: After the gate has opened, or a sleep of any length, a seat that was lost is taken again before the next turn (L4),
+            // however short ago the block was compared; also by a participant that does not write. Observers are notified of everything
+            // that was missed together, as one change.
+
             // The gate may have closed meanwhile. When it opens, the participant rejoins in any case (rule F7).
             guard let self, !gate.isClosed else { return }
             seat.followBlock()

@@ -3,6 +3,11 @@ import GRDB
 import RoundtableKernel
 
 extension SharedDatabase {
+    // Rule W12d: A loss is final, and reported once. Every later access fails with the same error; observations, workers, publishers and
+    // the owner of the outbox end. A participant that finds a loss wakes all sleepers at the news word, twice, 20 ms apart. It makes no
+    // checkpoint any more, also not when it closes, and keeps its slot until then. SQLite neither truncates nor removes a `-wal` when a
+    // connection of a participant closes, nor when one closes that was attached to a raw handle or loads the extension.
+
     /// Reports a file that is lost, and shows other participants which files this one has open (rules W12d, P15).
     func followFiles() {
         // The writer's connection was opened before the database had a WAL. A loss is found by the first access.
@@ -34,6 +39,6 @@ extension SharedDatabase {
         }
     }
 
-    /// Lets all participants that listen look whether their files are in place (rule W12c).
+    /// Lets all participants that listen look whether their files are in place (rule W12b).
     private func wakeListeners() { seat.participant?.block.interruptNews() }
 }

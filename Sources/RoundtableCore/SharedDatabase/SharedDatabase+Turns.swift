@@ -165,7 +165,7 @@ extension SharedDatabase {
         }
     }
 
-    /// A write begins to wait for the turn (rule T3a).
+    /// A write begins to wait for the turn (rule T3).
     func beginWaiting(_ write: Write) {
         if let priority = priority(of: write) { waitingPriorities.add(priority, seat) }
     }

@@ -2,6 +2,8 @@ import GRDB
 import RoundtableGate
 import RoundtableKernel
 
+// Rule W2: The writer takes the turn on its own queue, before its closure runs. A participant has at most one ticket.
+
 /// Each write acquires the turn first (rule W2). It releases the turn when its closure has returned, or earlier, when its
 /// transaction has been committed.
 ///

@@ -84,6 +84,10 @@ extension SharedDatabase {
         }.get()
     }
 
+    // Rule X13: `perform` applies a command immediately, under X4, if a turn is acquired within its patience, the gate is open, a handler
+    // is known, and no command of this sender waits in `commands`; else it submits it. Its own error is thrown, and counts as no attempt.
+    // What could not be submitted is not performed either. If it is interrupted and rolled back, the command is submitted with the same id.
+
     /// Performs a command now (rule X13).
     ///
     /// - returns: false when the command is to be submitted.

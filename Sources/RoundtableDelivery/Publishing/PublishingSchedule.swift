@@ -2,6 +2,10 @@ import GRDB
 import RoundtableCore
 import RoundtableKernel
 
+// Rule V8: Between two writes of a publisher lies at least the interval. Changes in between are fetched once, at its end, so the last state
+// always arrives. A failure is reported, and retried after 250 ms, 500 ms and so on, at most 1 min; the file stays as it was. Suspending,
+// closing and `publishNow` do not wait for the interval.
+
 /// Decides when a publisher fetches: after a change that matters, at most once per interval, and with growing pauses while fetching
 /// fails (rule V8).
 ///

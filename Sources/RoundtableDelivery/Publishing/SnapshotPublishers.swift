@@ -49,6 +49,11 @@ final class SnapshotPublishers: DatabaseCompanion {
         if let first { throw first }
     }
 
+    // Rule V9: When the gate has closed and the last write of the process has left, a value that is due is published within the deadline,
+    // before connections are closed (W8): within all but a tenth of the time that is left, or half of it if they are to be closed. This
+    // takes no lock but a read's. It does not fetch if it was notified of nothing that it has not fetched, the file is whole and is the one
+    // that it wrote or found, nothing was committed since it looked (N7), and its connection had attached no other database.
+
     /// Publishes all files, each on a thread of its own (rule V9).
     ///
     /// - Parameters:

@@ -162,7 +162,13 @@ final class ExtensionBuilder: Sendable {
         return .tryAgain
     }
 
-    /// Whether building may succeed later (rules E6b, E6c).
+    // Rule E6b: Rows from which nothing can be derived are narrowed down to one; those before it are kept, the state stays `building`, and
+    // other extensions are built. Opening does not fail because of that, nor of an error that may pass (a lock, a suspension, a full disk,
+    // I/O, damage that FTS5 reports, a file that may not be written now, a key that is not available): building is tried again in the
+    // background, at least every 5 s. Damage of one extension does not keep others from being built. Attempts end at closing, for a
+    // read-only participant, and after any other error, which is reported.
+
+    /// Whether building may succeed later (rule E6b).
     private func passes(_ error: any Error, _ database: SharedDatabase) -> Bool {
         switch error {
         // A participant that may write gets SQLITE_READONLY as long as it is kept from that, for example by the permissions. SQLITE_CORRUPT

@@ -58,6 +58,11 @@ extension ExtensionRegistry {
         return try Int.fetchOne(db, sql: "SELECT count(*) FROM main.\(try Self.shape(one, db).name.sqlName)")
     }
 
+    // Rule E6: Building continues in transactions of about 10 ms, each within a turn: from the key in `__building` on, the next rows of the
+    // base table are derived, unless a trigger has done it, and the key moves on, in one transaction. The last one makes the state `ready`.
+    // Every opener whose set has the extension does this until it is ready, so each row is derived once, and no particular process need
+    // survive. A builder first looks whether the triggers are there, and makes the extension again otherwise (E7).
+
     /// Derives from the next rows of an extension that is not complete (rule E6). Must be called inside a write transaction.
     ///
     /// - parameter total: the number of all rows, or 0 if they were not counted.

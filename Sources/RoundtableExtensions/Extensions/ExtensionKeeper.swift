@@ -2,6 +2,12 @@ import GRDB
 import RoundtableCore
 import RoundtableTables
 
+// Rule E7: A migration that recreates a table removes its triggers. The looks of H8 find triggers that are missing, that differ from what
+// the table needs (texts are compared byte for byte), or that fire after an AFTER trigger of the user's, and create them again with an
+// empty projection, `building`; rows are derived at once for 10 ms, the rest by E6. The triggers that take notes stay (H12). A table that
+// is gone, or cannot be derived from, makes the extension `missing`. Only a participant that declares the extension as it is stored looks.
+// Triggers named `roundtable_…` do not count as others'.
+
 /// Restores the triggers of the extensions that a participant declares. After a schema change, its writer connection inspects the triggers
 /// and makes damaged extensions again (rule E7).
 final class ExtensionKeeper: WriteCompanion, @unchecked Sendable {

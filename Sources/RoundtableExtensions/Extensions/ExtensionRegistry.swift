@@ -4,6 +4,12 @@ import RoundtableCore
 import RoundtableKernel
 import RoundtableTables
 
+// Rule E5: Upgrading is one transaction, under the turn of S2, after the migrations: extensions that are not declared are dropped, new ones
+// and those of a higher version are made again, their triggers first, in the state `building`; the revision is stored. No rows are derived
+// in it, which an I/O error would undo. Triggers that the upgrade drops or makes again are *detached* in a transaction before the
+// migrations, since they may name a column that goes; if a migration fails in another one's trigger, that is detached too, and the
+// migration is run again.
+
 /// Compares the extensions that a participant declares with the stored ones, upgrades them, and restores them (rules E4, E5, E7).
 struct ExtensionRegistry: Sendable {
     let revision: Int

@@ -1,6 +1,11 @@
 import Foundation
 import GRDB
 
+// Rule E4: A program declares a *set*: extensions with name, version and configuration, and the set's revision. A read-write opener
+// compares it with what is stored, before it writes anything. At the stored revision, all must be equal in names, versions and
+// fingerprints; a lower one is too new a database; a higher one upgrades (E5), unless an extension has a lower version, or the same one
+// with another fingerprint. A schema of which nothing is known declares no set. Read-only openers are not compared; each use is (E8).
+
 /// The extensions that every program which writes a database declares (rule E4).
 ///
 /// Programs of one revision must declare the same extensions. To add, change or drop an extension, raise the revision. If an extension

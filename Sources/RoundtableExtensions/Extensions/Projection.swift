@@ -2,6 +2,11 @@ import GRDB
 import RoundtableCore
 import RoundtableTables
 
+// Rule E3: Triggers of the base table refresh: after INSERT the new key; after DELETE the old one; after UPDATE both, if a column of the
+// key, or one that an expression names, changes bytewise, or in its type. They are plain SQL, without a conflict clause, and run for every
+// program that writes. Rows that REPLACE deletes are noted and looked for as H7 says; a note has the time of its statement, and older ones
+// are deleted first. Rows with a NULL in their primary key are in no projection. Keys are compared by the collation of the key's index.
+
 /// The SQL of one extension for the current shape of its base table (rules E2, E3).
 package struct Projection {
     let name: String
@@ -204,6 +209,12 @@ package struct Projection {
             return "\(one).\(name)\(collation) = \(other).\(name)"
         }.joined(separator: " AND ")
     }
+
+    // Rule E2: A row of the projection is a function of its row of the base table, by deterministic expressions of that row alone.
+    // *Refreshing* a key deletes the projection's row of that key, and inserts the row that follows from what is in the base table now, if
+    // one does. So it does not matter how often, in which order, or around which other triggers a key is refreshed, as long as it is
+    // refreshed after the last change. An expression is tried as an index of a temporary table, because SQLite refuses functions there that
+    // are not deterministic.
 
     /// The statements that refresh one row of the projection (rule E2).
     private func refresh(_ row: String) -> String {

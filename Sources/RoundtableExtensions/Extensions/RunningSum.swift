@@ -1,6 +1,11 @@
 import GRDB
 import RoundtableCore
 
+// Rule E10: A sum is kept in two halves of 32 bits for integers, which do not overflow, and in one REAL for all else, with a count of
+// these. A REAL that goes is subtracted, unless it was the last one, which leaves 0, or unless the difference is infinite, NULL, or less
+// than a millionth of it: then the sum of the rest is computed from the projection. So no value makes a write fail, and none leaves a
+// trace. The columns are `roundtable_high_N`, `low`, `real`, `reals` and `count`.
+
 /// The sum of a column, in a form that stays correct while rows are inserted and deleted (rule E10). Integers are summed in two halves,
 /// neither of which can overflow. Floating-point values are summed separately, because subtracting a large value can lose the precision of
 /// the rest.

@@ -4,6 +4,11 @@ import GRDBSQLite
 import RoundtableCore
 import Synchronization
 
+// Rule E9: *Temporary* extensions are of one process, and the main database has nothing of them. Each connection derives its own into its
+// temporary database when it is first asked for it, and again when the database has changed since (`PRAGMA data_version`, `schema_version`,
+// `sqlite3_total_changes`). A participant that writes may have them while no other process has the database open for writing (the roles in
+// the slots); this is checked at opening and at each use. One that writes and has no slot may not.
+
 /// Extensions of a single process (rule E9). Each connection derives its own tables into its temporary database when it first uses an
 /// extension. It derives them again when the database has changed since.
 enum TemporaryExtension {

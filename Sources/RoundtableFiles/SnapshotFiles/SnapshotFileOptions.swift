@@ -16,7 +16,7 @@ public struct SnapshotFileOptions: Sendable {
     public var maximumSize = 4 << 20
 
     /// Whether the file, its folder and the folder above that may be symbolic links. They may not in an outbox, where other users could put
-    /// them (rule G5c).
+    /// them (rule G5a).
     package var followsLinks = true
 
     #if canImport(Darwin)

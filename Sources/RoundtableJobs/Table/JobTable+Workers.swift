@@ -21,7 +21,7 @@ package struct JobWorkerRow: Sendable, Equatable {
         leaseEnd = time.boot + lease
     }
 
-    /// Rule A6a.
+    /// Rule A6.
     package func isOver(at time: JobTime) -> Bool {
         // The numbers may be any, because any program can write to the table.
         isOfOtherBoot(at: time) || leaseEnd <= time.boot || leaseEnd.subtractingReportingOverflow(time.boot).overflow

@@ -1,4 +1,4 @@
-/// A record of the change ring, which describes one commit. The rules R of `docs/PROTOCOL-SHARED-MEMORY.md` specify who writes what.
+/// A record of the change ring, which describes one commit. The rules R of `docs/PROTOCOL.md` specify who writes what.
 package struct ChangeRecord: Equatable, Sendable {
     /// The state of the commit. Rule R4 specifies which participant makes each transition.
     package enum State: UInt8, Sendable {

@@ -73,7 +73,7 @@ package struct RingReader: Equatable, Sendable {
                 continue
             }
             meet(record, report)
-            // The records that replace a void one were added before it became void (rule U5a), perhaps after `last` was read.
+            // The records that replace a void one were added before it became void (rule U5), perhaps after `last` was read.
             if record.state == .void, sequence <= first { last = readLast() }
         }
         accountForCounter(reached, since: start, readCounter, report)

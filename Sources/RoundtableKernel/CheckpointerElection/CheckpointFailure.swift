@@ -1,6 +1,6 @@
-/// The checkpointer, and the reads that hold checkpoints up (rules K2, K8, O3 of `docs/PROTOCOL-SHARED-MEMORY.md`).
 import Synchronization
 
+/// The checkpointer, and the reads that hold checkpoints up (rules K2, K8, O3 of `docs/PROTOCOL.md`).
 extension ControlBlock {
     /// The owner of the checkpointer's slot, which may be dead; nil: there is no checkpointer.
     package var checkpointer: OwnerWord? {

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// The election of the checkpointer (rules K of `docs/PROTOCOL-SHARED-MEMORY.md`). It is advice: SQLite's CKPT lock excludes concurrent
+/// The election of the checkpointer (rules K of `docs/PROTOCOL.md`). It is advice: SQLite's CKPT lock excludes concurrent
 /// checkpoints.
 extension Participant {
     /// The duration of a checkpointer's lease, in ns. A checkpointer that does not renew it may be dead or frozen.

@@ -16,7 +16,7 @@ extension ControlBlock {
         case system(SystemError)
         /// The file belongs to a user who may not write the database, as far as is known (rule B7).
         case foreign(owner: UInt32)
-        /// The file has another name, and users may write it who may not write the database (rule B7a).
+        /// The file has another name, and users may write it who may not write the database (rule B7).
         case shared
         /// All slots belong to processes that are not proven dead.
         case full
@@ -115,14 +115,14 @@ extension ControlBlock {
         return folder.st_mode & S_ISVTX == 0
     }
 
-    /// Whether a file beside a database has another name, and lets users write it who may not write the database (rule B7a). A block that is
+    /// Whether a file beside a database has another name, and lets users write it who may not write the database (rule B7). A block that is
     /// being created has two names for a moment, and the permissions of the database.
     private static func isShared(_ file: FileStatus, withDatabaseAt databasePath: String) throws -> Bool {
         guard file.st_nlink > 1, let database = try System.status(ofFileAt: databasePath) else { return false }
         return file.st_mode & 0o022 & ~database.st_mode != 0
     }
 
-    /// Whether a process believes what a file beside a database says of other processes (rules B7, B7a).
+    /// Whether a process believes what a file beside a database says of other processes (rule B7).
     package static func mayUse(_ file: FileStatus, besideDatabaseAt databasePath: String) throws -> Bool {
         try mayOwnBlock(file.st_uid, ofDatabaseAt: databasePath) && !isShared(file, withDatabaseAt: databasePath)
     }

@@ -1,4 +1,4 @@
-/// The layout of the control block. The tables in `docs/PROTOCOL-SHARED-MEMORY.md` (B, P) specify which participant writes each field.
+/// The layout of the control block. The tables in `docs/PROTOCOL.md` (B, P) specify which participant writes each field.
 ///
 /// Version log:
 /// - 1 (2026-11): first layout.

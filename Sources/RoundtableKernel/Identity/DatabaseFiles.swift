@@ -6,7 +6,12 @@ import Synchronization
     import Glibc
 #endif
 
-/// The files of a database as a participant has opened them, and whether they are still in their places (rules W12).
+// Rule W12: A participant knows which files its connections have open: the database, from before the first connection is opened, and `-wal`
+// and `-shm`, from the first connection that has read in WAL mode, each by device and inode. Each further connection, and a raw handle,
+// must have the same. A file is *lost* when its name has another file, a symbolic link or none. Without an open connection nothing can be
+// lost; the next connection must have the database file that is known, now also by its birth time.
+
+/// The files of a database as a participant has opened them, and whether they are still in their places (rule W12).
 ///
 /// SQLite goes on with a file that was replaced, removed or moved away while it was open, and acknowledges what goes nowhere. This type
 /// compares the files at the three names with those that were there when connections were opened. It opens none of them (rule G5). Safe
@@ -64,6 +69,11 @@ package final class DatabaseFiles: Sendable {
     private let isLost = Atomic(false)
     /// When the last look began that has found all files in their places.
     private let lastLook = Atomic<Nanoseconds>(0)
+
+    // Rule W12b: A *look* compares the three names, with one `statx` or `lstat` each. It is valid for 10 ms from its begin; one that the
+    // system refuses says nothing, and is not valid. SQLite's commit hook requires a valid look, and vetoes a commit if a file is lost; so
+    // does the end of a write transaction after its commit. So none is acknowledged more than 10 ms after the loss. Reads, uses of
+    // snapshots, deliveries, steps of checkpoints and turns of raw handles require a valid look when they begin.
 
     /// How long a look is valid (rule W12b).
     package static let validity: Nanoseconds = 10_000_000
@@ -187,7 +197,7 @@ package final class DatabaseFiles: Sendable {
                 if seen?.identity == expected.identity { continue }
                 if let loss = lose(part, seen == nil ? .missing : .replaced, expected) { return loss }
             } catch {
-                // The system does not tell, for example because the folder may not be searched any more (rule W12e). The next access looks
+                // The system does not tell, for example because the folder may not be searched any more (rule W12b). The next access looks
                 // again.
                 return nil
             }

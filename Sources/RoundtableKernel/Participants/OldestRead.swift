@@ -1,6 +1,6 @@
-/// The oldest read of a participant, as its slot shows it to other participants (rules O of `docs/PROTOCOL-SHARED-MEMORY.md`).
 import Synchronization
 
+/// The oldest read of a participant, as its slot shows it to other participants (rules O of `docs/PROTOCOL.md`).
 package struct OldestRead: Equatable, Sendable {
     /// When the read began, in ns of the monotonic clock; never 0.
     package var since: Nanoseconds

@@ -101,7 +101,7 @@ package final class Participant: Sendable {
         slot.changeTraits { $0.refusesWrites = refusesWrites }
     }
 
-    /// Sets the priority in the queue (rules T3, T3a). Safe from any thread.
+    /// Sets the priority in the queue (rule T3). Safe from any thread.
     package func setPriority(_ priority: UInt8) {
         guard isSeated, slot.traits.priority != priority else { return }
         slot.changeTraits { $0.priority = priority }

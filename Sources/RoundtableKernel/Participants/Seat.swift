@@ -104,6 +104,9 @@ package final class Seat: @unchecked Sendable {
     /// A count that rises whenever `participant` changes. Frequent callers compare it to avoid the lock. Safe from any thread.
     package var changes: UInt64 { changeCount.load(ordering: .acquiring) }
 
+    // Rule N5: A participant distinguishes its own commits from others' by pid and incarnation, of its last 8 claims of a slot and the
+    // block that they were in. Commits that it made without a slot are recognized by the counter.
+
     /// Whether this participant wrote the records of `owner` in the ring of `block` (rule N5).
     package func owns(_ owner: OwnerWord, in block: ControlBlock) -> Bool {
         shared.withLock { $0.owners.contains { $0.owner == owner && $0.block == block.file.identity } }
@@ -115,7 +118,7 @@ package final class Seat: @unchecked Sendable {
     ///
     /// - parameter now: the time of the request.
     /// - parameter keepsPlace: whether a wait that ends at the deadline is continued by the next call (rule T1b).
-    /// - parameter setPriority: sets the priority of the ticket, before it is drawn (rule T3a).
+    /// - parameter setPriority: sets the priority of the ticket, before it is drawn (rule T3).
     package func takeTurn(
         at now: Nanoseconds,
         until deadline: Nanoseconds,
@@ -177,7 +180,7 @@ package final class Seat: @unchecked Sendable {
     /// Sets the priority for the next waits for the turn. Called on the writer's queue.
     package func setPriority(_ priority: UInt8) { place?.participant.setPriority(priority) }
 
-    /// Raises the priority of the ticket with which the participant waits (rule T3a). Safe from any thread.
+    /// Raises the priority of the ticket with which the participant waits (rule T3). Safe from any thread.
     package func raisePriority(to priority: UInt8) {
         shared.withLock { $0.participant?.setPriority(priority) }
     }
@@ -224,7 +227,7 @@ package final class Seat: @unchecked Sendable {
         _ = seated(now: now)
     }
 
-    /// Joins the control block that is in place, if the participant has no slot there (rule L4a). It creates, replaces and removes no file,
+    /// Joins the control block that is in place, if the participant has no slot there (rule L4). It creates, replaces and removes no file,
     /// and gives up the place that the participant has only for a new one. Called on the writer's queue, or while nothing runs there.
     package func followBlock() {
         if hasLeft || place?.taker?.hasTurn == true { return }

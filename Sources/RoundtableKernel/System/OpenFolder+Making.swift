@@ -27,7 +27,7 @@ extension OpenFolder {
     }
 
     /// Creates a folder in this one, unless the name is in use, with the permissions of the folder above it: of each class that may write
-    /// there, whatever the umask; of the other classes, what the umask has left (rule X16a). The superuser also gives the folder to the owner
+    /// there, whatever the umask; of the other classes, what the umask has left (rule X16). The superuser also gives the folder to the owner
     /// of the folder above.
     ///
     /// - parameter parent: the status of the folder above.

@@ -3,6 +3,11 @@
     import Glibc
     import Synchronization
 
+    // Rule N9: On Linux a process has one inotify instance, opened for the first watch and closed after the last. inotify gives an inode
+    // one watch, so watches are shared: the kernel is asked for what all subscribers want. When it ends a watch, or its queue overflows,
+    // the subscribers watch again. A watch of a `-wal` ends with its first event, for all. A child of `fork` has an instance of its own.
+    // Without an instance or a watch (`EMFILE`, `ENOSPC`), each subscriber looks every 250 ms (N3, V6, X14), and `doctor` reports it.
+
     /// The one inotify(7) instance of this process, and the thread that reads it. All `FileWatch`es and `FolderWatch`es share it,
     /// because most systems allow a user 128 instances only.
     ///

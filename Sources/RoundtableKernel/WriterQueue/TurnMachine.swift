@@ -2,7 +2,7 @@
 ///
 /// It has no access to shared memory or to a clock. Each `Action` is one access to shared memory, one question to the
 /// system, or one wait. `TurnTaker` carries the action out and answers with an `Event`. The model test carries the same
-/// actions out in every interleaving. The machine implements rules T1–T11 of `docs/PROTOCOL-SHARED-MEMORY.md`.
+/// actions out in every interleaving. The machine implements rules T1–T11 of `docs/PROTOCOL.md`.
 ///
 /// ```
 ///          acquire                                   swap won

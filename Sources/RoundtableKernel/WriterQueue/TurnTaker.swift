@@ -29,6 +29,11 @@ package final class TurnTaker {
     private var excusesSetup = false
     private var isUncoordinated = false
     private var hasQueued = false
+
+    // Rule T1b: A participant whose wait has ended at its deadline may continue it (I3b). If the wait began less than 10 s ago, it queues
+    // with the ticket and the time at 40 that it had, unless another participant had withdrawn that ticket (T9). Between the two calls it
+    // is not in the queue. Its patience counts on from the turn word that it saw last.
+
     /// The last ticket of a wait that has ended at its deadline and may be continued (rule T1b), and since when it waits.
     private var kept: (ticket: UInt64, since: Nanoseconds)?
     private var queuedSince: Nanoseconds = 0

@@ -10,7 +10,7 @@ import Testing
 @testable import RoundtableFiles
 @testable import RoundtableGate
 
-/// Rules K of `docs/PROTOCOL-SHARED-MEMORY.md`, within one process.
+/// Rules K, within one process.
 @Suite struct CheckpointingTests {
     let folder: TemporaryFolder
     let url: URL

@@ -7,7 +7,7 @@ import Testing
 @testable import Roundtable
 @testable import RoundtableCore
 
-/// Another program checkpoints instead of the participants (rule K13 of `docs/PROTOCOL-SHARED-MEMORY.md`).
+/// Another program checkpoints instead of the participants (rule K13 of `docs/PROTOCOL.md`).
 @Suite struct ExternalCheckpointTests {
     let folder: TemporaryFolder
 

@@ -8,8 +8,7 @@ import Testing
 @testable import RoundtableCore
 @testable import RoundtableGate
 
-/// What a participant that has written leaves in the WAL, when it closes, is suspended or dies (rules K2, K2b, K11a of
-/// `docs/PROTOCOL-SHARED-MEMORY.md`).
+/// What a participant that has written leaves in the WAL, when it closes, is suspended or dies (rules K2, K11a).
 @Suite struct LeftFramesTests {
     let folder: TemporaryFolder
     let url: URL
@@ -162,7 +161,7 @@ import Testing
         try await eventually("the frames are copied") { try left(other) == 0 }
     }
 
-    /// **K2b**: a participant that observes copies what others leave, also if the checkpointer does nothing.
+    /// **K2**: a participant that observes copies what others leave, also if the checkpointer does nothing.
     @Test(arguments: [false, true]) func observing(besideACheckpointer: Bool) async throws {
         let idle = try open("idle")
         let changes = idle.changes(in: .fullDatabase)

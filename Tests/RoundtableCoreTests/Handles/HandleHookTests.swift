@@ -5,7 +5,7 @@ import Roundtable
 import RoundtableUnitSupport
 import Testing
 
-/// What belongs to the owner of a raw connection stays the owner's (section U of docs/PROTOCOL-PROCESS.md).
+/// What belongs to the owner of a raw connection stays the owner's (rules U).
 @Suite struct HandleHookTests {
     let folder: TemporaryFolder
     let url: URL

@@ -6,7 +6,7 @@ import RoundtableKernel
 import RoundtableUnitSupport
 import Testing
 
-/// What observers are told of a raw handle's commits (rules U1, U4–U6 of docs/PROTOCOL-PROCESS.md).
+/// What observers are told of a raw handle's commits (rules U1, U4–U6).
 @Suite struct HandleObservationTests {
     let folder: TemporaryFolder
     let url: URL

@@ -5,7 +5,7 @@ import Roundtable
 import RoundtableUnitSupport
 import Testing
 
-/// Connections that raw handles are not made for, or not all of a handle's turns (rule U2 of docs/PROTOCOL-PROCESS.md).
+/// Connections that raw handles are not made for, or not all of a handle's turns (rule U2).
 @Suite struct HandleRefusalTests {
     let folder: TemporaryFolder
     let db: SharedDatabase

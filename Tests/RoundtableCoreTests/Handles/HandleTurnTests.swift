@@ -6,7 +6,7 @@ import RoundtableKernel
 import RoundtableUnitSupport
 import Testing
 
-/// Turns of raw handles, and how they can go wrong (section U of docs/PROTOCOL-PROCESS.md).
+/// Turns of raw handles, and how they can go wrong (rules U).
 @Suite struct HandleTurnTests {
     let folder: TemporaryFolder
     let url: URL

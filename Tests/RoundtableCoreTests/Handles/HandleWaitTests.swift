@@ -7,7 +7,7 @@ import RoundtableKernel
 import RoundtableUnitSupport
 import Testing
 
-/// Threads that wait for the turn of one handle, and what ends their waits (rule U3 of docs/PROTOCOL-PROCESS.md).
+/// Threads that wait for the turn of one handle, and what ends their waits (rule U3).
 @Suite struct HandleWaitTests {
     let folder: TemporaryFolder
 

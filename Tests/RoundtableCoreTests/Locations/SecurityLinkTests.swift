@@ -151,7 +151,7 @@
             }
         }
 
-        /// What root creates beside the database of another user belongs to that user (rules B2, X16a).
+        /// What root creates beside the database of another user belongs to that user (rules B2, X16).
         @Test(.enabled(if: geteuid() == 0, "only the superuser can give files away")) func ownersOfNewFiles() throws {
             try Data().write(to: url)
             #expect(chown(url.path, 65534, 65533) == 0)

@@ -204,7 +204,7 @@
             }
         }
 
-        /// Rule X16a: what one user submits before there is a database, another one applies and removes.
+        /// Rule X16: what one user submits before there is a database, another one applies and removes.
         @Test func anOutboxBeforeItsDatabase() async throws {
             let world = try OutboxWorld()
             #expect(chmod(world.folder.url.path, 0o2770) == 0)

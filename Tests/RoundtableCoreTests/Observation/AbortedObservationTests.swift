@@ -10,7 +10,7 @@ import Testing
 @testable import RoundtableCore
 @testable import RoundtableGate
 
-/// Value observations that may write, on a database that is suspended: their fetches are inside the gate (rule F2b).
+/// Value observations that may write, on a database that is suspended: their fetches are inside the gate (rule F2).
 @Suite struct AbortedObservationTests {
     let folder: TemporaryFolder
     /// Not that of other tests.

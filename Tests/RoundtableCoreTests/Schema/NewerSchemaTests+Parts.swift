@@ -133,7 +133,7 @@ extension NewerSchemaTests {
         #expect(events.value == [newest] && watch.reported == ["v2", "v3"])
     }
 
-    /// **Rule S9a**: `status` and `doctor` show that writes are refused, and that they are not refused any more.
+    /// **Rule S9**: `status` and `doctor` show that writes are refused, and that they are not refused any more.
     @Test(arguments: SharedDatabase.NewerSchemaPolicy.allCases.filter { $0 != .close })
     func shownToOthers(policy: SharedDatabase.NewerSchemaPolicy) throws {
         let old = try world.open { $0.newerSchemaPolicy = policy }

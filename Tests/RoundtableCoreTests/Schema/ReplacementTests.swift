@@ -159,7 +159,7 @@ import Testing
         for observation in observations { observation.cancel() }
     }
 
-    /// **S15a**: an old source is migrated before anybody sees it, and a new one is refused, as by opening.
+    /// **S15**: an old source is migrated before anybody sees it, and a new one is refused, as by opening.
     @Test func schema() async throws {
         try makeSource(["X"])
         let db = try open(version: 2)
@@ -282,7 +282,7 @@ import Testing
         #expect(try names(db) == ["X"])
     }
 
-    /// **H8c**: what readers of the history know is the history of other content.
+    /// **H8**: what readers of the history know is the history of other content.
     @Test func history() async throws {
         let db = try open()
         try await db.history.enable(for: "player")

@@ -4,7 +4,7 @@ import Testing
 
 @testable import RoundtableCore
 
-/// Shared commits, walked through every interleaving of small worlds (`docs/PROTOCOL-PROCESS.md`, rules M).
+/// Shared commits, walked through every interleaving of small worlds (rules M).
 ///
 /// With `ROUNDTABLE_LONG=1`, larger worlds are walked as well.
 @Suite struct SharedCommitModelTests {

@@ -8,7 +8,7 @@ import Testing
 @testable import RoundtableCore
 @testable import RoundtableGate
 
-/// Rule L4a: a participant that reads or observes, and never writes, is at the control block that is in place.
+/// Rule L4: a participant that reads or observes, and never writes, is at the control block that is in place.
 @Suite(.timeLimit(.minutes(1))) struct RejoiningTests {
     private let folder: TemporaryFolder
     private let url: URL
@@ -93,7 +93,7 @@ import Testing
         observation.cancel()
     }
 
-    /// Rule O2c: the read that runs meanwhile has a name again, with the moment and the line of code that it had.
+    /// Rule O2: the read that runs meanwhile has a name again, with the moment and the line of code that it had.
     @Test(arguments: [true, false]) func aReadThatRunsIsShown(readOnly: Bool) async throws {
         let founder = try open("founder")
         let reader = try open("reader", readOnly: readOnly)

@@ -8,7 +8,7 @@ import Testing
 @testable import Roundtable
 @testable import RoundtableCore
 
-/// The priority of each write (rules T3a, M10). The ranking of waiters is tested in `TurnTakerTests` and by `Fairness`.
+/// The priority of each write (rules T3, M10). The ranking of waiters is tested in `TurnTakerTests` and by `Fairness`.
 @Suite struct WritePriorityTests {
     typealias Priority = SharedDatabase.TurnPriority
     private static let insert = "INSERT INTO player (name) VALUES ('A')"
@@ -86,7 +86,7 @@ import Testing
         #expect(db.waitingPriorities.mostUrgent == nil)
     }
 
-    /// **Rule T3a**: an urgent write raises the ticket of the write in front of it. A later ticket has its own priority
+    /// **Rule T3**: an urgent write raises the ticket of the write in front of it. A later ticket has its own priority
     /// again.
     @Test(arguments: [false, true])
     func urgentWriteBehindAnother(sharesCommits: Bool) async throws {

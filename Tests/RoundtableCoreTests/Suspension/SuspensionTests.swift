@@ -5,7 +5,7 @@ import RoundtableKernel
 import RoundtableUnitSupport
 import Testing
 
-/// What a suspended database does, and what running writes come to. The rules are those of section F of docs/PROTOCOL-PROCESS.md.
+/// What a suspended database does, and what running writes come to. The rules are those of RoundtableGate (rules F).
 @Suite struct SuspensionTests {
     let folder: TemporaryFolder
     let url: URL

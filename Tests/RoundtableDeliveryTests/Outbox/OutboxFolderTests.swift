@@ -135,7 +135,7 @@ import Testing
         #expect(file.st_mode & 0o777 == mode & 0o666)
     }
 
-    /// Rule X16a: without a database, the folder above says who may use a new outbox.
+    /// Rule X16: without a database, the folder above says who may use a new outbox.
     @Test(
         arguments: [
             (0o2770, 0o2770), (0o770, 0o2770), (0o777, 0o2777), (0o755, 0o750), (0o700, 0o700), (0o1777, 0o750),

@@ -226,7 +226,7 @@ import Testing
         #expect(failing.attempts.value == 2)
     }
 
-    /// Whatever is damaged in one extension, others are built (rule E6c).
+    /// Whatever is damaged in one extension, others are built (rule E6b).
     @Test func damageInOneExtension() async throws {
         try fill(2000)
         let failing = Failing(.SQLITE_CORRUPT_VTAB, times: .max)
@@ -266,7 +266,7 @@ import Testing
         #expect(events.failures.value.count == 1)
     }
 
-    /// A database that is closed ends the attempts (rule E6c).
+    /// A database that is closed ends the attempts (rule E6b).
     @Test(.timeLimit(.minutes(1))) func anErrorThatEndsBuilding() async throws {
         try fill(2000)
         let failing = Failing(.SQLITE_MISUSE, times: 1)

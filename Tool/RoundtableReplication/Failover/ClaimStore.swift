@@ -42,7 +42,7 @@ struct ClaimStore: Sendable {
         try inTemporaryFolder { staging in
             let folder = staging.path
             let request = RestoreRequest(url: url.place(ofClaim: number), at: nil, output: "\(folder)/claim")
-            // The first upload counts (rule D3a): later ones are later transactions.
+            // The first upload counts (rule D3): later ones are later transactions.
             let first = ["-txid", UInt64(1).digits]
             let arguments = request.arguments(isPlan: false)
             let run = try litestream.start(

@@ -31,7 +31,7 @@ final class OutboxCollector {
     private var published: [UUID: Nanoseconds] = [:]
     private let startedAt: Nanoseconds
 
-    /// How many commands may be handed over and not decided (rule Z6b).
+    /// How many commands may be handed over and not decided (rule Z6).
     static let window = 1000
     /// After this time, a command that is neither in `commands` nor decided is handed over again.
     private static let patience: Nanoseconds = 60_000_000_000
@@ -269,7 +269,7 @@ final class OutboxCollector {
         }
     }
 
-    /// Puts the commands into the outbox: of each sender, one after the other is on the disk (rule Z6a).
+    /// Puts the commands into the outbox: of each sender, one after the other is on the disk (rule Z6).
     ///
     /// - returns: the number of commands that were put.
     private func put(_ queues: [Queue], _ commands: OpenFolder) throws -> Int {

@@ -5,7 +5,7 @@ import RoundtableFiles
 import RoundtableKernel
 import RoundtableToolSupport
 
-/// Moves the commands of an outbox to a store, and brings outcomes and snapshot files back (rules Z3–Z5, Z8a, Z9, Z11a). For one thread.
+/// Moves the commands of an outbox to a store, and brings outcomes and snapshot files back (rules Z3–Z5, Z8, Z9, Z11). For one thread.
 final class OutboxShipper {
     private let folder: OutboxFolder
     private let store: any OutboxStore
@@ -133,7 +133,7 @@ final class OutboxShipper {
         }
     }
 
-    /// Answers questions, then removes what was decided (rule Z8a).
+    /// Answers questions, then removes what was decided (rule Z8).
     private func apply(_ record: RouteRecord) throws -> Int {
         let questions = Set(try folder.names(in: .questions) ?? [])
         // A sender that did not know whether it had submitted a command has submitted it again, with the same id.
@@ -268,7 +268,7 @@ final class OutboxShipper {
 
     // MARK: Snapshot files
 
-    /// Brings snapshot files (rule Z11a).
+    /// Brings snapshot files (rule Z11).
     private func takeSnapshots(_ objects: [StoreObject]) throws {
         guard let snapshotFolder else { return }
         var newest: [String: StoredSnapshot] = [:]

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Which value a file of rule Z1b holds: sequence and token of its header, as the names of objects have them.
+/// Which value a file of rule Z1 holds: sequence and token of its header, as the names of objects have them.
 struct StoreMark: Hashable, Sendable {
     let sequence: UInt64
     let token: UInt64

@@ -7,7 +7,7 @@ import RoundtableKernel
     import Glibc
 #endif
 
-/// Whether Litestream can be trusted to see every commit when it starts (rule Y6a).
+/// Whether Litestream can be trusted to see every commit when it starts (rule Y6).
 ///
 /// At its start, Litestream looks whether the WAL still has the last frame that it has uploaded. If it has, and the WAL was begun anew since,
 /// Litestream takes the frames of the new run for all that it has missed: those which followed its frame in the old run are lost to the

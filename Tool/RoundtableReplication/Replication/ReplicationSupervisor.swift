@@ -186,7 +186,7 @@ final class ReplicationSupervisor: Sendable {
         }
     }
 
-    /// In its own term, this database disturbs nobody (rule D5a). If it is not known to have one, Litestream waits.
+    /// In its own term, this database disturbs nobody (rule D5). If it is not known to have one, Litestream waits.
     private func couldNotLook(_ error: any Error, _ keeper: TermKeeper) {
         if term == nil, let own = try? keeper.own, own.isOfThisFile { standing.withLock { $0 = .writer(own.term) } }
         complainOnce("whether another machine is the writer is not known: \(ToolError.line(for: error))")
@@ -283,7 +283,7 @@ final class ReplicationSupervisor: Sendable {
         } while !isEnding && MonotonicClock.now < deadline
     }
 
-    /// Empties the WAL if Litestream could miss commits in it, so that Litestream uploads the whole database (rule Y6a).
+    /// Empties the WAL if Litestream could miss commits in it, so that Litestream uploads the whole database (rule Y6).
     ///
     /// - throws: `LitestreamProblem` if the WAL cannot be emptied.
     private func makeContinuous() throws {

@@ -17,7 +17,7 @@ struct PoliceCommand: ParsableCommand {
             and a process that holds a forbidden lock is killed and reported: its name, the file, the bytes and the rule.
 
             Before each freeze, a program that handles SIGTSTP gets it, and one that is connected to the police gets a message; \
-            section J of docs/PROTOCOL-PROCESS.md describes these messages, and those of assertions.
+            section J of docs/OPERATIONS-FORMATS.md describes these messages, and those of assertions.
 
             The exit code is 0 when nothing was convicted, 2 when something was, 1 when the program failed by itself \
             or was never frozen.

@@ -194,6 +194,11 @@ struct WalIndex {
 }
 
 extension WalIndex.Header {
+    // Rule N7: A participant that has parked (W8) keeps its position, and the end of the WAL there (a WAL mark), if all commits up to there
+    // were delivered. When it opens again, and the end of the WAL is the same and the WAL is not empty, nothing was committed, and the
+    // position takes the new counter. Otherwise the counter must have gone up, and, in the same run of the WAL, by no more than the frames
+    // that were added: then the ring is read by R3, and reported as one change; if not, anything may have changed.
+
     /// Returns which commits were made since an earlier position (rule N7).
     ///
     /// When the last connection to a database closes, the next one rebuilds the wal-index, and the commit counter begins at 0. So

@@ -3,7 +3,7 @@ import GRDB
 import RoundtableKernel
 import Synchronization
 
-/// A private copy of the content that is to replace that of a database (rules S15, S15a). It is a temporary database of SQLite, which has no
+/// A private copy of the content that is to replace that of a database (rule S15). It is a temporary database of SQLite, which has no
 /// name and ends with this process. What opening would do to the source is done to the copy, before anybody can read it.
 final class StagedContent: @unchecked Sendable {
     // @unchecked: `companions` are confined to the queue.

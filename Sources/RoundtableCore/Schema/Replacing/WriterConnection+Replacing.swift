@@ -3,6 +3,12 @@ import GRDBSQLite
 import RoundtableGate
 
 extension WriterConnection {
+    // Rule S15: The content of a database in use is replaced by SQLite's backup, from a temporary copy of the source that was verified
+    // (`quick_check`), refused as S6 and E4 refuse an opener, and migrated before: on the writer connection, in a turn and one commit. With
+    // WRITE, fence, policy (S8) and files are checked as in the commit hook. A record is reserved, which becomes *unsure*, so that all
+    // observers are told. The schema cookie is one higher. Refused are another page size or encoding, encrypted databases, the file itself,
+    // and what is no database.
+
     /// Makes the content of `source` that of this database, in one commit (rule S15). Call it with the turn on `queue`, outside of a
     /// transaction.
     ///
