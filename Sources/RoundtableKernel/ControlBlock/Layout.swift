@@ -5,7 +5,8 @@
 /// - 2 (2026-11): change ring and table dictionary; long-lived reads are shown in the slot.
 /// - 3 (2026-11): the checkpointer; the slot shows any read, with its line of code.
 /// - 4 (2026-11): the version is part of the file's name; a lock per slot, and whether the owner holds it; times in the clock of the first
-///   time namespace; the folder whose commands the owner applies.
+///   time namespace; the folder whose commands the owner applies. Later in version 4: the lease of another program's checkpoints, the word of
+///   fences, the stamps of files, and whether the owner refuses its own writes. All of them were zeros before.
 package enum Layout {
     package static let version: UInt32 = 4
     /// The ASCII text "RNDTABLE" as a little-endian word.
