@@ -212,6 +212,7 @@ $(PLOTS_PACKAGES)/ready: scripts/plots-requirements.txt
 lint: dependencies
 	python3 scripts/guides.py check
 	sh scripts/protocol.sh
+	python3 scripts/protocol-vectors.py --check
 	sh scripts/names.sh
 	@sh scripts/dependencies.sh $(SWIFT) python3 perl ps:procps
 	sh scripts/first-mac-test.sh

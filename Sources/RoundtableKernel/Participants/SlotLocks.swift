@@ -11,7 +11,8 @@ import Synchronization
 /// the slot begins.
 ///
 /// The locks belong to an open file description of their own, not to that of the mapping, which children of fork(2) inherit and
-/// keep. The descriptor is opened when it is first needed, and lives as long as the object.
+/// keep. The descriptor is opened when it is first needed, and lives as long as the object. A process that closes descriptors which it
+/// has not opened releases these locks: to other namespaces it looks dead, so it loses its slot, and claims another.
 final class SlotLocks: Sendable {
     enum Claim: Equatable {
         /// Another participant owns the slot.
