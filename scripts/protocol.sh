@@ -1,6 +1,6 @@
 #!/bin/sh
 # Checks the numbered rules. A rule is defined in exactly one place: by a list item "- **T5** …" of docs/PROTOCOL*.md or docs/OPERATIONS-FORMATS.md, or,
-# if it is what one process does by itself, by a comment that begins with "Rule W3: " in Sources/ or Tool/. The script fails if a rule is defined twice,
+# if it is what one process does by itself, by a comment that begins with "Rule W3: " in Sources/, Tool/ or Proof/. The script fails if a rule is defined twice,
 # has a suffix without a main rule (T5a without T5), or is longer than six lines; and if a document, a guide or a comment cites a rule, or a letter of
 # rules, that does not exist.
 # Usage: protocol.sh
@@ -8,7 +8,7 @@ set -eu
 cd "$(dirname "$0")/.."
 
 {
-    git ls-files -co --exclude-standard 'docs/PROTOCOL*.md' 'docs/OPERATIONS-FORMATS.md' 'Sources/*.swift' 'Sources/*.c' 'Sources/*.h' 'Tool/*.swift'
+    git ls-files -co --exclude-standard 'docs/PROTOCOL*.md' 'docs/OPERATIONS-FORMATS.md' 'Sources/*.swift' 'Sources/*.c' 'Sources/*.h' 'Tool/*.swift' 'Proof/*.swift'
     echo --
     git ls-files -co --exclude-standard '*.md' '*.swift' '*.c' '*.h'
 } | awk '

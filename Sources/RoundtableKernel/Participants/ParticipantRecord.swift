@@ -1,6 +1,6 @@
-/// A copy of what the control block shows of one participant.
 import Synchronization
 
+/// A copy of what the control block shows of one participant.
 package struct ParticipantRecord: Sendable, Equatable {
     package let slot: Int
     package let pid: Int32
