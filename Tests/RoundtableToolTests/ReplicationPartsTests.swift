@@ -55,6 +55,36 @@ import Testing
         #expect(monitor.status.problem == nil && monitor.status.advice == nil)
     }
 
+    /// The clock is set back by an hour. An error that comes then counts, as does the next sync.
+    @Test func aClockThatIsSetBack() throws {
+        var monitor = try monitor()
+        monitor.handle(.started(pid: 7), at: start)
+        let lastSync = start + 1
+        monitor.handle(.answered(lastSync: lastSync), at: start + 2)
+        #expect(monitor.status.state == .replicating)
+        let later = start - 3600
+        monitor.handle(error("connection refused"), at: later)
+        monitor.handle(.answered(lastSync: lastSync), at: later + 1)
+        #expect(monitor.status.state == .failing)
+        monitor.handle(.answered(lastSync: lastSync), at: later + 2)
+        #expect(monitor.status.state == .failing, "no sync was made meanwhile")
+        monitor.handle(.answered(lastSync: later + 3), at: later + 4)
+        #expect(monitor.status.state == .replicating)
+        #expect(monitor.status.lastSync == later + 3)
+    }
+
+    /// An error that was made before the clock was set back stays as old as it was.
+    @Test func anErrorBeforeTheClockIsSetBack() throws {
+        for isAfterTheSync in [true, false] {
+            var monitor = try monitor()
+            monitor.handle(.started(pid: 7), at: start)
+            monitor.handle(error("connection refused"), at: start + 2)
+            monitor.handle(.answered(lastSync: start + (isAfterTheSync ? 1 : 3)), at: start + 4)
+            monitor.handle(.answered(lastSync: start + (isAfterTheSync ? 1 : 3)), at: start - 3600)
+            #expect(monitor.status.state == (isAfterTheSync ? .failing : .replicating))
+        }
+    }
+
     @Test func anUploadThatHangsIsNoticed() throws {
         for interval in [1.0, 60] {
             var monitor = try monitor(interval: interval)

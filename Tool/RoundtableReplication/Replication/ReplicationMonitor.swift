@@ -49,6 +49,7 @@ struct ReplicationMonitor {
     }
 
     mutating func handle(_ event: Event, at now: Date) {
+        endFuture(at: now)
         switch event {
         case .started(let pid):
             status.litestream = pid
@@ -60,7 +61,8 @@ struct ReplicationMonitor {
             if line.isError { lastError = (LitestreamProblem(message: line.text, of: replica), now) }
         case .answered(let lastSync):
             silences = 0
-            if let lastSync, lastSync > status.lastSync ?? .distantPast { status.lastSync = lastSync }
+            // A sync that seems to be in the future was made before the clock was set back.
+            if let lastSync, lastSync <= now, lastSync > status.lastSync ?? .distantPast { status.lastSync = lastSync }
             judge(at: now)
         case .didNotAnswer(let isStopped):
             silences += 1
@@ -83,6 +85,17 @@ struct ReplicationMonitor {
         case .isInTerm(let term): status.term = term == 0 ? nil : term
         case .cannotLook(let problem): enter(.failing, problem, at: now)
         }
+    }
+
+    /// The system's clock may have been set back. What has happened is then not later than now, or else an error would seem to be older
+    /// than the last sync until the clock has caught up.
+    private mutating func endFuture(at now: Date) {
+        if let error = lastError, error.at > now {
+            let isLater = error.at >= status.lastSync ?? .distantPast
+            lastError?.at = isLater ? now : .distantPast
+        }
+        status.lastSync = status.lastSync.map { min($0, now) }
+        startedAt = min(startedAt, now)
     }
 
     /// An error counts until a later sync succeeds.
