@@ -143,7 +143,7 @@ def main():
                 passed, output = run_tests(0, filter_)
                 if passed:
                     break
-            if not passed or "0 tests" in output.splitlines()[-1]:
+            if not passed or " 0 tests" in output.splitlines()[-1]:
                 sys.exit(f"without a mutant, '{filter_}' does not pass: {first_failure(output)}")
             baselines[filter_] = True
         began = time.monotonic()

@@ -5,14 +5,15 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 swift=$1
 shift
-touched=$({ git diff --name-only HEAD; git ls-files --others --exclude-standard; } | sort -u)
-[ -n "$touched" ] || touched=$(git diff --name-only HEAD~1 HEAD)
+touched=$({ git diff --no-renames --name-only HEAD; git ls-files --others --exclude-standard; } | sort -u)
+[ -n "$touched" ] || touched=$(git diff --no-renames --name-only HEAD~1 HEAD)
 
 # The tests of a module are in the target that is named after it, but for these.
 targets=$(sed -nE 's#^(Sources|Tool|Proof|Tests)/([^/]+)/.*#\2#p' <<<"$touched" | sed -E '
     s/^(Roundtable|RoundtableC|CRoundtable)$/RoundtableCore/
     s/^CRoundtableShims$|^RoundtableModels$/RoundtableKernel/
-    s/^RoundtableTables$/RoundtableHistory\nRoundtableExtensions/
+    s/^RoundtableTables$/RoundtableHistoryTests\
+RoundtableExtensions/
     s/^RoundtableFiles$/RoundtableDelivery/
     s/^(RoundtableReplication|RoundtableToolSupport)$/RoundtableTool/
     s/^RoundtableUnitSupport$/RoundtableCore/
