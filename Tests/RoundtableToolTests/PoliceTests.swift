@@ -54,6 +54,18 @@
             #expect(result.errors.contains("sh: ended with exit code 3"))
         }
 
+        /// Ignoring SIGCHLD survives `exec`, and makes the system reap children: how they ended would be lost.
+        @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/env"), "/usr/bin/env is not there"))
+        func programThatFailsWhileSIGCHLDIsIgnored() throws {
+            let arguments = [
+                "--ignore-signal=CHLD", try Tool.url.path, "police", "--", "sh", "-c", "sleep 0.4; exit 3",
+            ]
+            let env = URL(fileURLWithPath: "/usr/bin/env")
+            let result = try Tool.run(arguments, in: folder, program: env)
+            #expect(result.code == 1)
+            #expect(result.errors.contains("sh: ended with exit code 3"), "\(result.errors)")
+        }
+
         /// A shell that begins programs all the time, by vfork(2), is judged, with the usual notice.
         @Test func shellLoop() throws {
             let options = ["--pause", "3", "--notice", "5", "--freezes", "300", "--json"]

@@ -102,9 +102,7 @@ package final class ChildProcess {
     /// Reaps the process if it has ended, and returns how it ended; nil while it runs.
     private func exitIfAny() -> Exit? {
         if let exit { return exit }
-        var status: Int32 = 0
-        guard waitpid(pid, &status, WNOHANG) == pid else { return nil }
-        exit = Exit(waitStatus: status)
+        exit = Exit.reap(pid, waits: false)
         return exit
     }
 
@@ -118,10 +116,8 @@ package final class ChildProcess {
     package func end() {
         if exitIfAny() == nil {
             kill(pid, SIGKILL)
-            var status: Int32 = 0
             // This wait ends, because SIGKILL also ends a stopped process.
-            while waitpid(pid, &status, 0) == -1, errno == EINTR {}
-            exit = .signal(SIGKILL)
+            exit = Exit.reap(pid, waits: true)
         }
         if isSocketOpen {
             close(socket)

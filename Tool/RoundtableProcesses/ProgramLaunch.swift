@@ -88,10 +88,42 @@ package struct ProgramLaunchError: Error, CustomStringConvertible {
 package enum ProgramExit: Equatable, Sendable {
     case status(Int32)
     case signal(Int32)
+    /// The system has reaped the process, because this process ignores SIGCHLD. How it ended is not known.
+    case unknown
 
     /// - parameter status: the status that `waitpid(2)` returned.
     package init(waitStatus status: Int32) {
         let number = status & 0x7F
         self = number == 0 ? .status((status >> 8) & 0xFF) : .signal(number)
+    }
+
+    /// Reaps a child of this process.
+    ///
+    /// - parameter waits: whether to wait until the child has ended.
+    /// - returns: how the child ended; nil while it runs.
+    package static func reap(_ pid: Int32, waits: Bool) -> ProgramExit? {
+        var status: Int32 = 0
+        while true {
+            switch waitpid(pid, &status, waits ? 0 : WNOHANG) {
+            case pid: return ProgramExit(waitStatus: status)
+            case 0: return nil
+            default: if errno != EINTR { return .unknown }
+            }
+        }
+    }
+
+    /// Whether a child has ended, which is not reaped: its pid stays its own.
+    ///
+    /// - parameter waits: whether to wait until the child has ended.
+    @discardableResult
+    package static func hasEnded(_ pid: Int32, waits: Bool) -> Bool {
+        while true {
+            var info = siginfo_t()
+            if waitid(P_PID, id_t(pid), &info, WEXITED | WNOWAIT | (waits ? 0 : WNOHANG)) == 0 {
+                return info.si_signo == SIGCHLD
+            }
+            // It is no child any more if SIGCHLD is ignored.
+            if errno != EINTR { return true }
+        }
     }
 }

@@ -8,11 +8,13 @@ import RoundtableKernel
     import Glibc
 #endif
 
-/// The signal mask that this program was started with.
+/// The treatment of signals that this program was started with.
 package enum InheritedSignals {
-    /// Unblocks all signals. A program inherits the mask of the thread that spawned it, and the threads of libdispatch block nearly all
+    /// Unblocks all signals, and lets ended children wait to be reaped. A program inherits the mask of the thread that spawned it, and the threads of libdispatch block nearly all
     /// signals, including those of Ctrl-C, Ctrl-Z and `kill`. The main thread must call this before there are other threads.
     package static func unblock() {
+        // If it is ignored, the system reaps all children, and how they ended is lost.
+        signal(SIGCHLD, SIG_DFL)
         var none = sigset_t()
         sigemptyset(&none)
         let code = pthread_sigmask(SIG_SETMASK, &none, nil)

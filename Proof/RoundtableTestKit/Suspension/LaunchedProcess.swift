@@ -29,8 +29,7 @@
 
         /// Waits until the process has ended, without reaping it. The caller must have killed it.
         func waitForEnd() {
-            var info = siginfo_t()
-            while exit == nil, waitid(P_PID, id_t(pid), &info, WEXITED | WNOWAIT) == -1, errno == EINTR {}
+            if exit == nil { ProgramExit.hasEnded(pid, waits: true) }
         }
 
         /// Kills the process, its descendants and its group, whatever their state, and reaps the process.
@@ -38,9 +37,7 @@
             guard exit == nil else { return }
             for member in ProcessTree(root: pid).members where member.pid != pid { member.signal(SIGKILL) }
             kill(-pid, SIGKILL)
-            var status: Int32 = 0
-            while waitpid(pid, &status, 0) == -1, errno == EINTR {}
-            exit = Exit(waitStatus: status)
+            exit = Exit.reap(pid, waits: true)
         }
     }
 

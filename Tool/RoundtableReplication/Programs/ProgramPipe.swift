@@ -8,7 +8,8 @@ import RoundtableToolSupport
     import Glibc
 #endif
 
-/// Pipes for programs. No other child inherits them, and their descriptors are none of those that a program has.
+/// Pipes for programs. `exec` closes them, and their descriptors are none of those that a program has. A child that another thread starts just while
+/// one is made may inherit an end: `ProgramRun.wait` does not depend on the end of the output.
 enum ProgramPipe {
     static func make() throws -> (reading: Int32, writing: Int32) {
         var ends: [Int32] = [-1, -1]

@@ -97,17 +97,23 @@ final class ProgramRun: Sendable {
         state.withLock { if $0.exit == nil { kill(pid, number) } }
     }
 
-    /// Waits until the program has ended, and has closed its output.
+    /// A program may close its output and go on, and a child of the program may keep the output open.
+    private static let (interval, patience): (Duration, Duration) = (.milliseconds(50), .milliseconds(100))
+
+    /// Waits until the program has ended. What is written to its output later than 0.1 s after that is lost.
     ///
     /// - parameter milliseconds: how long to wait at most.
     /// - returns: nil when the time is over.
     func wait(upTo milliseconds: Int32) throws -> ProgramOutput? {
         let deadline = ContinuousClock.now + .milliseconds(milliseconds)
+        var endOfOutput: ContinuousClock.Instant?
         while true {
             let open = state.withLock { [$0.output, $0.errors].filter(\.isOpen).map(\.descriptor) }
-            guard !open.isEmpty else { return reap() }
-            let left = (deadline - .now) / .milliseconds(1)
-            guard left > 0 else { return nil }
+            if endOfOutput == nil, ProgramExit.hasEnded(pid, waits: false) { endOfOutput = .now + Self.patience }
+            if let endOfOutput, open.isEmpty || .now >= endOfOutput { return reap() }
+            let rest = (endOfOutput ?? deadline) - .now
+            guard rest > .zero else { return nil }
+            let left = min(rest, open.isEmpty ? .milliseconds(2) : Self.interval) / .milliseconds(1)
             var requests = open.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
             // Without the lock, so that `signal` can be called.
             let count = poll(&requests, nfds_t(requests.count), Int32(left.rounded(.up)))
@@ -125,19 +131,13 @@ final class ProgramRun: Sendable {
     var errorsSoFar: String { state.withLock { $0.errors.text } }
 
     private func reap() -> ProgramOutput {
-        // Without reaping, and without the lock, because a program may close its output long before it ends.
-        var info = siginfo_t()
-        while state.withLock({ $0.exit == nil }), waitid(P_PID, id_t(pid), &info, WEXITED | WNOWAIT) == -1,
-            errno == EINTR
-        {}
-        return state.withLock { state in
-            if state.exit == nil {
-                var status: Int32 = 0
-                while waitpid(pid, &status, 0) == -1, errno == EINTR {}
-                state.exit = ProgramExit(waitStatus: status)
-            }
+        state.withLock { state in
+            let exit = state.exit ?? ProgramExit.reap(pid, waits: true) ?? .unknown
+            state.exit = exit
+            state.output.end()
+            state.errors.end()
             return ProgramOutput(
-                exit: state.exit!,
+                exit: exit,
                 standardOutput: state.output.text,
                 standardError: state.errors.text
             )
@@ -160,9 +160,13 @@ final class ProgramRun: Sendable {
             if count > 0 {
                 bytes += buffer[..<count]
             } else if count == 0 || errno != EINTR {
-                close(descriptor)
-                isOpen = false
+                end()
             }
+        }
+
+        mutating func end() {
+            if isOpen { close(descriptor) }
+            isOpen = false
         }
     }
 }
@@ -180,6 +184,7 @@ extension ProgramExit {
         switch self {
         case .status(let code): "exit code \(code)"
         case .signal(let number): "signal \(number)"
+        case .unknown: "an exit code that is not known, because SIGCHLD is ignored"
         }
     }
 }

@@ -1,0 +1,42 @@
+import Foundation
+import RoundtableProcesses
+import RoundtableTestSupport
+import Testing
+
+@testable import RoundtableReplication
+
+/// A run ends with its program, whatever its children do, and whatever the program does to its output.
+@Suite struct ProgramRunTests {
+    private func start(_ script: String) throws -> ProgramRun {
+        try ProgramRun(ProgramLaunch("/bin/sh", ["-c", script]))
+    }
+
+    /// The program's child inherits the pipes, and keeps them open.
+    @Test func aChildThatGoesOn() throws {
+        let run = try start("echo begun; sleep 100 & exit 3")
+        defer { kill(-run.pid, SIGKILL) }
+        let output = try #require(try run.wait(upTo: 20_000))
+        #expect(output.exit == .status(3))
+        #expect(output.standardOutput == "begun\n")
+    }
+
+    @Test func aProgramThatClosesItsOutput() throws {
+        let run = try start("echo begun; exec >&- 2>&-; sleep 100")
+        defer { kill(-run.pid, SIGKILL) }
+        #expect(try run.wait(upTo: 500) == nil)
+        run.signal(SIGTERM)
+        let output = try #require(try run.wait(upTo: 20_000))
+        #expect(output.exit == .signal(SIGTERM))
+        #expect(output.standardOutput == "begun\n")
+        // The run remembers how the program has ended.
+        #expect(try run.wait(upTo: 0)?.exit == .signal(SIGTERM))
+    }
+
+    /// A program that writes more than a pipe holds is read to its end.
+    @Test func muchOutput() throws {
+        let run = try start("head -c 1000000 /dev/zero; exit 4")
+        let output = try #require(try run.wait(upTo: 20_000))
+        #expect(output.exit == .status(4))
+        #expect(output.standardOutput.utf8.count == 1_000_000)
+    }
+}
