@@ -165,7 +165,7 @@ package final class ProcessSuspension: Sendable {
         }
         guard isFirst else { return isBacked }
         // The access that was refused is still inside, and ends when this function has returned.
-        Thread.detachNewThread { [self] in
+        DetachedThread.startOrQueue { [self] in
             let now = MonotonicClock.now
             _ = close(gates, until: now &+ Self.longestRollback, since: now)
             askAgainLater()

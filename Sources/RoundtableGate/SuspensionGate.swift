@@ -381,7 +381,7 @@ package final class SuspensionGate: Sendable {
     }
 
     private func settleLater(endingUse: Bool = false) {
-        Thread.detachNewThread { [self] in
+        DetachedThread.startOrQueue { [self] in
             let now = MonotonicClock.now
             _ = settle(until: now &+ 100_000_000, since: now)
             if endingUse { process.assertions.endUse() }

@@ -47,12 +47,13 @@ package final class TerminalStop: Sendable {
     private static func start(_ grace: Nanoseconds, _ process: ProcessSuspension) -> Result<TerminalStop, any Error> {
         let answer = Mutex<Result<TerminalStop, any Error>?>(nil)
         let isAnswered = DispatchSemaphore(value: 0)
-        Thread.detachNewThread {
+        let isStarted = DetachedThread.start {
             let result = Result { TerminalStop(try StopSignals(), grace, process) }
             answer.withLock { $0 = result }
             isAnswered.signal()
             (try? result.get())?.watch()
         }
+        guard isStarted else { return .failure(SystemError(call: .thread, errno: EAGAIN)) }
         isAnswered.wait()
         return answer.withLock { $0 ?? .failure(CancellationError()) }
     }
@@ -96,7 +97,7 @@ package final class TerminalStop: Sendable {
         guard let closing else { return }
         // The grace begins with the signal, because this thread may have waited for a processor.
         let deadline = (signals.takeTime() ?? MonotonicClock.now).addingSaturating(closing.grace)
-        Thread.detachNewThread { [self] in close(closing.number, until: deadline) }
+        DetachedThread.startOrQueue { [self] in close(closing.number, until: deadline) }
     }
 
     private func open(_ state: State) { process.endStop() }

@@ -116,7 +116,7 @@ final class ChangeFeed: Sendable {
             return (reading.listener, place(of: reading))
         }
         watch.interrupt()
-        if waiting { listener?.stop() } else { Thread.detachNewThread { listener?.stop() } }
+        if waiting { listener?.stop() } else { DetachedThread.startOrQueue { listener?.stop() } }
         return position
     }
 

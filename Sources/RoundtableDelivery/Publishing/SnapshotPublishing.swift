@@ -313,7 +313,7 @@ final class SnapshotPublishing: Sendable {
     ///   - completion: called when publishing is done, and `onPublish` has returned.
     func suspend(isAllowed: @escaping @Sendable () -> Bool, completion: @escaping @Sendable () -> Void) {
         state.withLock { $0.schedule.suspend() }
-        Thread.detachNewThread { [self] in
+        DetachedThread.startOrQueue { [self] in
             do {
                 if !isUpToDate, let (info, wasWritten) = try publish(isAllowed: isAllowed), wasWritten {
                     return queue.async { [self] in

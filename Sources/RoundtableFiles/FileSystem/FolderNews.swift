@@ -29,7 +29,7 @@ final class FolderNews: Sendable {
             all[folder] = news
             return (news, news.add(body), existing == nil)
         }
-        if isNew { Thread.detachNewThread { news.run() } }
+        if isNew { DetachedThread.startOrQueue { news.run() } }
         return Listening { news.remove(id) }
     }
 

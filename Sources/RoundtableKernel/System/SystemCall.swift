@@ -14,6 +14,7 @@ package enum SystemCall: String, Sendable, CaseIterable, Codable {
     case readProcess = "read-process"
     case pipe, poll, inotify, kqueue
     case read, sigaction, rename, fsync, mkdir, opendir, fcntl
+    case thread = "pthread-create"
 }
 
 /// A fault that a test injects. The calls number `skipping + 1` to `skipping + times` of `call` do not reach the system.

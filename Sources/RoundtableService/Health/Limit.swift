@@ -1,4 +1,5 @@
 import Foundation
+import RoundtableKernel
 import Synchronization
 
 /// Runs `body` on a thread of its own, and waits for its result up to a limit.
@@ -10,7 +11,7 @@ func withLimit<T: Sendable>(_ limit: Duration, _ body: @escaping @Sendable () ->
         do { try await Task.sleep(for: limit) } catch { return }
         waiting.end(nil)
     }
-    Thread.detachNewThread { waiting.end(body()) }
+    DetachedThread.startOrQueue { waiting.end(body()) }
     defer { timer.cancel() }
     return await waiting.value
 }

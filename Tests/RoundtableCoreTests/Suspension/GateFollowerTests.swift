@@ -1,3 +1,4 @@
+import Foundation
 import RoundtableKernel
 import RoundtableUnitSupport
 import Testing
@@ -67,6 +68,18 @@ import Testing
         gate.leave(visit, .rolledBack)
         log.wait { $0.contains("second closed") }
         #expect(log.value == aborted + ["first closed", "second closed"])
+    }
+
+    /// The last visit leaves a closed gate while the process can have no more threads. The followers are notified all the same.
+    @Test func noThreadToSettleOn() throws {
+        let gate = SuspensionGate(path: "/db", policy: .writeLocks, process: process)
+        let follower = Recorder("first", log)
+        gate.add(follower)
+        let visit = try #require(gate.enter(.write, at: nil, isRunning: true))
+        suspend(for: 50_000_000)
+        #expect(!log.value.contains("first closed"))
+        System.withFaults([Fault(.thread, errno: EAGAIN)]) { gate.leave(visit, .rolledBack) }
+        log.wait { $0.contains("first closed") }
     }
 
     /// The suspending thread does not wait for a write that has committed, also when another visit is the last to hold a lock

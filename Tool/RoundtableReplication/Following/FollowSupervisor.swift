@@ -227,7 +227,7 @@ final class FollowSupervisor: Sendable {
     /// Asks for the current term, and for the transactions of the one that is followed, on another thread.
     private func list(_ request: RestoreRequest, _ staging: StagingFolder, in term: ReplicaTerm) {
         guard !isListing.exchange(true, ordering: .sequentiallyConsistent) else { return }
-        Thread.detachNewThread { [self] in
+        DetachedThread.startOrQueue { [self] in
             defer { isListing.store(false, ordering: .sequentiallyConsistent) }
             // What cannot be read now is looked at again, and Litestream reports why.
             if let current = try? lookAtTerms(), current != term { return }

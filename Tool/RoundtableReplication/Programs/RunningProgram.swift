@@ -60,7 +60,7 @@ final class RunningProgram: @unchecked Sendable {
         }
         self.onLine = onLine
         let source = ends.reading
-        Thread.detachNewThread { [self] in read(from: source) }
+        DetachedThread.startOrQueue { [self] in read(from: source) }
     }
 
     /// The lines since the last call.
@@ -75,9 +75,7 @@ final class RunningProgram: @unchecked Sendable {
     private var exitIfAny: ProgramExit? {
         lock.withLock {
             if let exit = state.exit { return exit }
-            var status: Int32 = 0
-            guard waitpid(pid, &status, WNOHANG) == pid else { return nil }
-            state.exit = ProgramExit(waitStatus: status)
+            state.exit = ProgramExit.reap(pid, waits: false)
             return state.exit
         }
     }

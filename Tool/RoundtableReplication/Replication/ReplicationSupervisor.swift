@@ -201,7 +201,7 @@ final class ReplicationSupervisor: Sendable {
 
     /// Looks again and again on another thread, and marks a database that is fenced, until `endLooking()`.
     private func startLooking(_ keeper: TermKeeper) {
-        Thread.detachNewThread { [self] in
+        DetachedThread.startOrQueue { [self] in
             defer { looksEnded.signal() }
             while true {
                 if case .fenced(let claim) = standing.withLock({ $0 }), mark(claim, keeper) { return }
@@ -338,7 +338,7 @@ final class ReplicationSupervisor: Sendable {
     /// Asks Litestream for its last sync, on another thread.
     private func ask() {
         guard !isAsking.exchange(true, ordering: .sequentiallyConsistent) else { return }
-        Thread.detachNewThread { [self] in
+        DetachedThread.startOrQueue { [self] in
             // A failure to ask is no answer either.
             if let answer = (try? listing()) ?? nil {
                 note(.answered(lastSync: answer.lastSync))

@@ -79,7 +79,7 @@ final class DemoFleet: Sendable {
             // This process closes the child's ends of the pipes, so that the output ends when the child ends.
             try input.reader.close()
             try output.writer.close()
-            Thread.detachNewThread { [self, reading = output.reader] in
+            DetachedThread.startOrQueue { [self, reading = output.reader] in
                 listen(to: reading, index)
                 listeners.leave()
             }
@@ -114,15 +114,13 @@ final class DemoFleet: Sendable {
             }
         }
         let pid = state.withLock { $0.children[index].pid }
-        var info = siginfo_t()
-        while waitid(P_PID, id_t(pid), &info, WEXITED | WNOWAIT) == -1, errno == EINTR {}
+        ProgramExit.hasEnded(pid, waits: true)
         state.withLock { state in
-            var status: Int32 = 0
-            while waitpid(pid, &status, 0) == -1, errno == EINTR {}
+            let exit = ProgramExit.reap(pid, waits: true) ?? .unknown
             state.children[index].isReaped = true
             state.members[index].hasEnded = true
             guard !state.isStopped else { return }
-            state.members[index].failure = Self.failure(ProgramExit(waitStatus: status), state.members[index])
+            state.members[index].failure = Self.failure(exit, state.members[index])
         }
     }
 
@@ -131,6 +129,7 @@ final class DemoFleet: Sendable {
         case .status(0): member.isDone ? nil : "ended without a result"
         case .status(let status): "ended with exit code \(status)"
         case .signal(let number): "was killed by signal \(number)"
+        case .unknown: "ended, and the system does not say how"
         }
     }
 

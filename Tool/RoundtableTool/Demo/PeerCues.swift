@@ -1,5 +1,6 @@
 import Dispatch
 import Foundation
+import RoundtableKernel
 import Synchronization
 
 /// The commands that a process of the demo receives on its standard input, one on each line. The process ends when its standard input
@@ -18,7 +19,7 @@ final class PeerCues: Sendable {
     /// - returns: how long to work, in seconds; nil when the parent has ended.
     func waitForGo() -> Double? {
         guard let words = readLine()?.split(separator: " "), words.count == 2, words[0] == "go" else { return nil }
-        Thread.detachNewThread { [self] in
+        DetachedThread.startOrQueue { [self] in
             while let words = readLine()?.split(separator: " ") {
                 guard words.count == 2, words[0] == "end", let entry = Int64(words[1]) else { continue }
                 lastEntry.withLock { $0 = entry }

@@ -47,7 +47,7 @@ final class WatchEnd: Sendable {
     /// Starts a thread that sleeps until the pipe of standard output is closed. Otherwise, only the next write would detect that, and there
     /// may be none.
     func reachWhenUnread() {
-        Thread.detachNewThread { [self] in
+        DetachedThread.startOrQueue { [self] in
             var request = pollfd(fd: STDOUT_FILENO, events: 0, revents: 0)
             while poll(&request, 1, -1) == -1, errno == EINTR || errno == EAGAIN {}
             reach(.unread)
@@ -58,7 +58,7 @@ final class WatchEnd: Sendable {
     /// stays with the old file, to which no program commits.
     func reachWhenGone(path: String, identity: FileIdentity) {
         let folder = (path as NSString).deletingLastPathComponent
-        Thread.detachNewThread { [self] in
+        DetachedThread.startOrQueue { [self] in
             // The watch is made before the check, so that no change in between is missed.
             while let watch = try? FolderWatch([folder], includingRemovals: true) {
                 repeat {

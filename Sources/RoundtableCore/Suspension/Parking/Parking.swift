@@ -75,7 +75,7 @@ final class Parking: Sendable {
 
     /// Parks what could not be parked yet, because a connection is being opened, unless `unpark` comes first.
     private func parkLater(_ waiting: ArraySlice<any Parkable>) {
-        Thread.detachNewThread { [self] in
+        DetachedThread.startOrQueue { [self] in
             var waiting = waiting
             func hasEnded() -> Bool {
                 guard isWanted.load(ordering: .sequentiallyConsistent) else { return true }
