@@ -259,7 +259,7 @@ let package = Package(
             name: "RoundtableKernelTests",
             dependencies: [
                 "CRoundtableShims", "CRoundtableTestSupport", "RoundtableKernel", "RoundtableModels",
-                "RoundtableTestBasics", "RoundtableTrials",
+                "RoundtableProcesses", "RoundtableTestBasics", "RoundtableTrials",
             ]
         ),
         .testTarget(

@@ -55,13 +55,9 @@
         }
 
         /// Ignoring SIGCHLD survives `exec`, and makes the system reap children: how they ended would be lost.
-        @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/env"), "/usr/bin/env is not there"))
-        func programThatFailsWhileSIGCHLDIsIgnored() throws {
-            let arguments = [
-                "--ignore-signal=CHLD", try Tool.url.path, "police", "--", "sh", "-c", "sleep 0.4; exit 3",
-            ]
-            let env = URL(fileURLWithPath: "/usr/bin/env")
-            let result = try Tool.run(arguments, in: folder, program: env)
+        @Test(.enabled(if: Tool.hasEnv, "/usr/bin/env is not there")) func programThatFailsUnseen() throws {
+            let police = [try Tool.url.path, "police", "--", "sh", "-c", "sleep 0.4; exit 3"]
+            let result = try Tool.run(["--ignore-signal=CHLD"] + police, in: folder, program: Tool.env)
             #expect(result.code == 1)
             #expect(result.errors.contains("sh: ended with exit code 3"), "\(result.errors)")
         }

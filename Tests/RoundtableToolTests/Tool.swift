@@ -26,6 +26,10 @@ struct Tool {
         }
     }
 
+    /// GNU's env(1), which starts a program with signals ignored.
+    static let env = URL(fileURLWithPath: "/usr/bin/env")
+    static let hasEnv = FileManager.default.isExecutableFile(atPath: env.path)
+
     /// Starts the program with these arguments in `folder`, which it also takes for temporary files.
     static func start(
         _ arguments: [String],

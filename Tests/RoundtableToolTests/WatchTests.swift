@@ -119,6 +119,19 @@ import Testing
         #expect(try !participants().contains("watcher"))
     }
 
+    /// As nohup(1) ignores it.
+    @Test(.enabled(if: Tool.hasEnv, "/usr/bin/env is not there"))
+    func `A signal that was ignored at the start does not end it`() throws {
+        let folder = try Folder()
+        try Tool.run("sql", "a.db", "CREATE TABLE t(x)", in: folder)
+        let watch = try Watch(["a.db"], in: folder, ignoring: "HUP")
+        watch.signal(SIGHUP)
+        try Tool.run("sql", "--as", "bob", "a.db", "INSERT INTO t VALUES (1)", in: folder)
+        _ = try watch.nextLine { $0.contains("bob (pid ") }
+        watch.signal(SIGTERM)
+        #expect(watch.end().code == 128 + SIGTERM)
+    }
+
     @Test(arguments: [true, false]) func `It ends when the database is deleted or replaced`(isReplaced: Bool) throws {
         let folder = try Folder()
         try Tool.run("sql", "a.db", "CREATE TABLE t(x)", in: folder)
@@ -209,8 +222,10 @@ private final class Watch {
     private let errors = Pipe()
 
     /// Returns when it watches; with `waits`, at once.
-    init(_ arguments: [String], in folder: Folder, waits: Bool = false) throws {
-        process = try Tool.start(["watch"] + arguments, in: folder.url, output: output, errors: errors)
+    init(_ arguments: [String], in folder: Folder, waits: Bool = false, ignoring signal: String? = nil) throws {
+        var (program, arguments) = (try Tool.url, ["watch"] + arguments)
+        if let signal { (program, arguments) = (Tool.env, ["--ignore-signal=\(signal)", program.path] + arguments) }
+        process = try Tool.start(arguments, in: folder.url, program: program, output: output, errors: errors)
         if !waits { try waitUntilWatching() }
     }
 

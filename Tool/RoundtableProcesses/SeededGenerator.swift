@@ -1,7 +1,6 @@
 import Foundation
 
 /// Reproducible random numbers: SplitMix64 (Steele, Lea, Flood 2014).
-///
 public struct SeededGenerator: RandomNumberGenerator, Sendable {
     /// The seed that these numbers began with.
     public let seed: UInt64
@@ -36,9 +35,12 @@ public struct SeededGenerator: RandomNumberGenerator, Sendable {
     }
 
     /// The seed that the environment names.
-    package static var chosenSeed: UInt64? { ProcessInfo.processInfo.environment["ROUNDTABLE_SEED"].flatMap(number) }
+    package static var chosenSeed: UInt64? {
+        ProcessInfo.processInfo.environment["ROUNDTABLE_SEED"].flatMap(seed(named:))
+    }
 
-    private static func number(_ text: String) -> UInt64? {
+    /// - parameter text: a decimal number, or a hexadecimal one after `0x`, as it is printed.
+    package static func seed(named text: String) -> UInt64? {
         text.hasPrefix("0x") ? UInt64(text.dropFirst(2), radix: 16) : UInt64(text)
     }
 }
