@@ -109,9 +109,9 @@ chosen = $(word $(shell expr $(SEED) % $(words $(1)) + 1),$(1))
 SQLCIPHER_PART = $(if $(SEED),--filter '[.](Encrypt|Key)[A-Za-z]*Tests/|$(call chosen,RoundtableHistoryTests RoundtableCoreTests RoundtableDeliveryTests RoundtableToolTests RoundtableExtensionsTests)')
 test-sqlcipher: dependencies
 	$(SWIFT) build $(TRAITS) --build-tests $(BUILD_FLAGS)
-	$(CHOICE) bash scripts/sqlcipher.sh bash scripts/test.sh $(SWIFT) test $(TRAITS) --skip-build --no-parallel --skip RoundtableProcessTests --skip ModelTests \
+	$(CHOICE) bash scripts/sqlcipher.sh bash scripts/show-failures.sh $(SWIFT) test $(TRAITS) --skip-build --no-parallel --skip RoundtableProcessTests --skip ModelTests \
 		$(SQLCIPHER_SKIPPED:%=--skip %) $(SQLCIPHER_PART)
-	$(CHOICE) bash scripts/sqlcipher.sh bash scripts/test.sh $(SWIFT) test $(TRAITS) --skip-build \
+	$(CHOICE) bash scripts/sqlcipher.sh bash scripts/show-failures.sh $(SWIFT) test $(TRAITS) --skip-build \
 		--filter '$(if $(ROUNDTABLE_LONG),RoundtableProcessTests,$(SQLCIPHER_PROCESS_TESTS))'
 
 # As on Apple's systems: SQLite with Apple's options; processes that do not see each other, have no locks that prove life, and are refused
@@ -119,7 +119,7 @@ test-sqlcipher: dependencies
 # on Linux, the timers of assertions wake a process every second.
 IOS_TESTS = ProcessTests/(Fairness|FrozenHolders|Closing|Opening|Observation|ControlBlockRejoin|SharedCommitsBetweenProcesses|LongReads|SnapshotFiles|OutboxTests|SuspensionOfSharedDatabases|SuspensionLocks|SharingUnderPolice|DeviceLocks)/
 IOS_TAKEN_BACK = ProcessTests/(Observation|LongReads|SnapshotFiles|OutboxTests|SuspensionOfSharedDatabases|DeviceLocks)/
-IOS_RUN = env $(CHOICE) bash scripts/test.sh $(SWIFT) test $(TRAITS) --skip-build --skip anIdleOwnerSleeps
+IOS_RUN = env $(CHOICE) bash scripts/show-failures.sh $(SWIFT) test $(TRAITS) --skip-build --skip anIdleOwnerSleeps
 test-ios-mode: dependencies
 	$(SWIFT) build $(TRAITS) --build-tests $(BUILD_FLAGS)
 	set -e; for version in $(if $(ROUNDTABLE_LONG),3.44 3.51,3.51); do \
@@ -137,7 +137,7 @@ test-grdb: dependencies
 test-replication: $(REPLICATION_PACKAGES)/ready
 	@sh scripts/dependencies.sh $(SWIFT) rclone nats-server
 	$(SWIFT) build $(TRAITS) --build-tests $(BUILD_FLAGS)
-	PATH="$(CURDIR)/$(REPLICATION_PACKAGES)/bin:$$PATH" bash scripts/test.sh $(SWIFT) test $(TRAITS) --skip-build --no-parallel \
+	PATH="$(CURDIR)/$(REPLICATION_PACKAGES)/bin:$$PATH" bash scripts/show-failures.sh $(SWIFT) test $(TRAITS) --skip-build --no-parallel \
 		--filter '[./]Replication$(if $(SEED),($(call chosen,Follow|Parts Restore|Report Failover|Fencing Outbox|Servers /|Load)))'
 
 # Kills at random moments for some minutes; `make torture-random KILLS=5000 MINUTES=30` for many. SEED= repeats a campaign.

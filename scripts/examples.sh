@@ -39,7 +39,7 @@ expect "Open the app first." $programs/widget "$folder/reading"
 [[ $($programs/app "$folder/reading" <<<list) == *"1     swift.org"* ]] || fail "the app does not list the link that was shared"
 expect "1 unread" $programs/widget "$folder/reading"
 expect "0 unread" $programs/widget "$folder/reading" read 1
-bash ../../scripts/test.sh "${swift[@]}" test --scratch-path ../.build --skip-build --no-parallel
+bash ../../scripts/show-failures.sh "${swift[@]}" test --scratch-path ../.build --skip-build --no-parallel
 
 # Neither GRDB nor SQLite in the widget and the share extension, and the check can tell.
 nm $programs/app | grep sqlite3_ >/dev/null || fail "nm finds no SQLite in the app, which has it"

@@ -21,7 +21,7 @@ export TSAN_OPTIONS="exitcode=66 log_path='$PWD/$reports' history_size=4 die_aft
 # The leaks of a program that ends are no leaks, and the handler of SIGBUS is our own.
 export ASAN_OPTIONS="exitcode=66 log_path='$PWD/$reports' detect_leaks=0 allow_user_segv_handler=1"
 status=0
-bash scripts/test.sh "$folder/debug/RoundtablePackageTests.xctest" --testing-library swift-testing --no-parallel \
+bash scripts/show-failures.sh "$folder/debug/RoundtablePackageTests.xctest" --testing-library swift-testing --no-parallel \
     --skip 'Roundtable(Process|Tool|Service)Tests' "$@" || status=$?
 count=0
 for report in "$reports".*; do

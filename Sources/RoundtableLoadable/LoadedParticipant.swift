@@ -39,7 +39,7 @@ final class LoadedParticipant {
 
     /// The participant is of one connection.
     private static let connection: UInt = 1
-    private static let settings = TurnSettings(priority: 1, slice: 2_000_000, patience: 100_000_000)
+    private static let settings = TurnSettings(priority: 1)
     private static let lookInterval: Nanoseconds = 250_000_000
     private static let shortestPause: Nanoseconds = 50_000
     private static let longestPause: Nanoseconds = 2_000_000

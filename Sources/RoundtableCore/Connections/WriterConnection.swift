@@ -383,10 +383,7 @@ package final class WriterConnection: @unchecked Sendable {
     /// Releases the turn at the end of an access. The commit of a transaction may have released it already.
     private func releaseTurn(_ db: Database) {
         writeTransaction.endAccess()
-
         // Rule W3: A transaction that a closure leaves open (`allowsUnsafeTransactions`) keeps the turn.
-
-        // An open transaction keeps the turn (rule W3).
         if db.isWriting { return }
         // A failed statement that has accessed an FTS5 table can leave the connection reading until its next statement ends (seen
         // in SQLite 3.40.1, not in 3.53.4). Its next write would then fail immediately if other connections have committed.

@@ -38,7 +38,7 @@ final class ChangeFeed: Sendable {
     private let connection: ObservationConnection
     private let owns: @Sendable (OwnerWord, ControlBlock) -> Bool
     private let didCompareBlock: @Sendable (_ isNew: Bool) -> Void
-    private let uncoordinated: UncoordinatedCommits
+    private let uncoordinated: CommitsWithoutSeat
     private let watch: FileWatch
     /// The files whose commits are followed.
     private let files: DatabaseFiles
@@ -59,7 +59,7 @@ final class ChangeFeed: Sendable {
         databasePath: String,
         author: String,
         connection: ObservationConnection,
-        uncoordinated: UncoordinatedCommits,
+        uncoordinated: CommitsWithoutSeat,
         subscribers: ChangeSubscribers,
         files: DatabaseFiles,
         from position: Position? = nil,

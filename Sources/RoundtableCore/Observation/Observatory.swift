@@ -26,7 +26,7 @@ final class Observatory: Sendable {
     let writer: WriterConnection
     private let seat: Seat
     private let rejoining: Rejoining
-    private let uncoordinated = UncoordinatedCommits()
+    private let uncoordinated = CommitsWithoutSeat()
     private let subscribers = ChangeSubscribers()
     let trouble: RetryTrouble<ObservationStep>
 

@@ -23,14 +23,14 @@ extension SharedDatabase {
         /// Which participant goes first when several wait to write. A single write can have another priority.
         public var priority: TurnPriority = .default
 
-        /// How long this participant may continue to write, transaction after transaction, while other participants wait. The maximum
-        /// is 1 s. The slice is only checked between transactions, so it never cuts a transaction short. Waiters honour it, even
+        /// How long this participant may continue to write, transaction after transaction, while other participants wait. The default
+        /// is 2 ms, the maximum 1 s. The slice is only checked between transactions, so it never cuts a transaction short. Waiters honour it, even
         /// if their ``patience`` is shorter.
-        public var slice: Duration = .milliseconds(2)
+        public var slice: Duration = .nanoseconds(TurnSettings.defaultSlice)
 
         /// How long a wait lasts without any progress before this participant checks whether the holder of the turn is dead or
-        /// frozen. At least 1 ms.
-        public var patience: Duration = .milliseconds(100)
+        /// frozen. The default is 100 ms, the minimum 1 ms.
+        public var patience: Duration = .nanoseconds(TurnSettings.defaultPatience)
 
         /// When this participant begins to follow the commits of other processes.
         public var observation: Observation = .onDemand

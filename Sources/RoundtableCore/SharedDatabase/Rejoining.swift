@@ -46,7 +46,6 @@ extension SharedDatabase {
             // Rule F7: After the gate has opened, or a sleep of any length, a seat that was lost is taken again before the next turn (L4),
             // however short ago the block was compared; also by a participant that does not write. Observers are notified of everything
             // that was missed together, as one change.
-
             // The gate may have closed meanwhile. When it opens, the participant rejoins in any case (rule F7).
             guard let self, !gate.isClosed else { return }
             seat.followBlock()

@@ -86,7 +86,7 @@ extension SharedDatabase {
         let database = try gate.opening {
             options.keying = try options.encryption.flatMap { try Keying($0, of: file, mayCreate: true) }
             let watch = NewerSchemaWatch(schema, path: file.path, options: options)
-            let setUp = SetUp(
+            let setUp = DatabaseSetUp(
                 file: file,
                 schema: schema,
                 features: features,
@@ -95,7 +95,7 @@ extension SharedDatabase {
                 gate: gate,
                 watch: watch
             )
-            let (writer, seat) = try CoordinatedCreation.perform(file, setUp.run)
+            let (writer, seat) = try FileCoordination.perform(file, setUp.run)
             FileProtection.apply(options.protectionClass, to: file.path)
             return SharedDatabase(
                 path: file.path,

@@ -5,7 +5,13 @@ package struct TurnSettings: Sendable, Equatable {
     package var slice: Nanoseconds
     package var patience: Nanoseconds
 
-    package init(priority: UInt8, slice: Nanoseconds, patience: Nanoseconds) {
+    /// How long a participant keeps the turn while others wait, unless it says otherwise (rule T4).
+    package static let defaultSlice: Nanoseconds = 2_000_000
+
+    /// How long a participant waits without progress before it looks at the holder, unless it says otherwise (rule T8).
+    package static let defaultPatience: Nanoseconds = 100_000_000
+
+    package init(priority: UInt8, slice: Nanoseconds = defaultSlice, patience: Nanoseconds = defaultPatience) {
         self.priority = priority
         self.slice = min(slice, Self.longestSlice)
         self.patience = min(max(patience, 1_000_000), Self.longest)

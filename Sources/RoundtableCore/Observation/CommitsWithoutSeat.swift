@@ -1,7 +1,7 @@
 import Synchronization
 
 /// Commits that this participant made without a seat at the control block. No record says that they are its own (rule N5).
-final class UncoordinatedCommits: Sendable {
+final class CommitsWithoutSeat: Sendable {
     private struct State {
         var tables: [UInt32: Change.Tables] = [:]
         var didAdd: @Sendable () -> Void = {}

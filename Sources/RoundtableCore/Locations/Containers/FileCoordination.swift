@@ -7,7 +7,7 @@ import RoundtableKernel
 /// Roundtable's own processes do not need this, because they wait for each other by their turn (rule S2). So coordination is attempted
 /// for 2 s only, and if that fails, the database is created without it. An existing file is opened without coordination, because
 /// coordination is held across a suspension and would block other processes.
-enum CoordinatedCreation {
+enum FileCoordination {
     static func perform<T>(_ file: DatabaseFile, _ create: () throws -> T) throws -> T {
         #if canImport(Darwin)
             guard file.isAbsentOrEmpty, AppContainer.isShared(file.path) else { return try create() }

@@ -5,7 +5,7 @@ import RoundtableKernel
 
 /// Opens the writer connection of a database, after creating, switching to WAL and migrating it where that is needed
 /// (rules S1–S6).
-struct SetUp {
+struct DatabaseSetUp {
     let file: DatabaseFile
     let schema: Schema
     let features: [any DatabaseFeature]
