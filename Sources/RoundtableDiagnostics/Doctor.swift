@@ -435,18 +435,22 @@ extension Doctor.Facts {
         watchShortage = ProcessTable.watchShortage(at: (status.path as NSString).deletingLastPathComponent)
     }
 
-    /// Those that are no participants. A participant has the database open for a moment before it joins and after it has left, so a second
-    /// look follows.
+    /// Those that are no participants. A participant has the database open for a moment before it joins and after it has left, on a busy
+    /// machine for longer. So further looks follow, for up to a second.
     private static func strangers(among users: [SharingProcess], ofDatabaseAt path: String) -> [SharingProcess] {
-        let strangers = users.filter { !$0.isParticipant }
-        if strangers.isEmpty { return [] }
-        MonotonicClock.sleep(100_000_000)
-        let block = try? ControlBlock.open(forDatabaseAt: path, writable: false)
-        let participants = (block?.participants() ?? []).map { ParticipantStatus($0) }.filter { $0.liveness != .dead }
-        let pids = Set(SystemLocks.users(databasePath: path))
-        return strangers.filter { stranger in
-            pids.contains(stranger.pid) && !participants.contains { $0.isProcess(stranger.pid) }
+        var strangers = users.filter { !$0.isParticipant }
+        for _ in 1...10 where !strangers.isEmpty {
+            MonotonicClock.sleep(100_000_000)
+            let block = try? ControlBlock.open(forDatabaseAt: path, writable: false)
+            let participants = (block?.participants() ?? []).map { ParticipantStatus($0) }.filter {
+                $0.liveness != .dead
+            }
+            let pids = Set(SystemLocks.users(databasePath: path))
+            strangers.removeAll { stranger in
+                !pids.contains(stranger.pid) || participants.contains { $0.isProcess(stranger.pid) }
+            }
         }
+        return strangers
     }
 }
 

@@ -44,7 +44,8 @@ package final class TerminalStop: Sendable {
         }
     }
 
-    private static func start(_ grace: Nanoseconds, _ process: ProcessSuspension) -> Result<TerminalStop, any Error> {
+    /// - returns: the instance, which handles the signals from now on.
+    static func start(_ grace: Nanoseconds, _ process: ProcessSuspension) -> Result<TerminalStop, any Error> {
         let answer = Mutex<Result<TerminalStop, any Error>?>(nil)
         let isAnswered = DispatchSemaphore(value: 0)
         let isStarted = DetachedThread.start {

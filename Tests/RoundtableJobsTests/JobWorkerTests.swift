@@ -292,6 +292,8 @@ import Testing
         try await task.value
         #expect(try await counts() == JobCounts(done: 1))
         try full.close()
+        // Events are delivered on another thread.
+        try await eventually("both events are delivered") { events.withLock { $0.count } >= 2 }
         let kinds = events.withLock { $0 }
         guard kinds.count == 2, case .worker(.interrupted(let worker, let error)) = kinds[0],
             case .worker(.resumed(_, let time)) = kinds[1]

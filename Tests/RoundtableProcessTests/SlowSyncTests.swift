@@ -32,7 +32,11 @@
                     let before = block.value(of: .checkpointsByWriters)
                     try writer.send(.writeLoop(WriteLoad(seconds: 3600, rows: 4)))
                     var convictions: [String] = []
-                    for round in 1...freezes {
+                    // Where syncs are fast, the checkpointer is seldom overtaken; on a busy machine also where they are slow.
+                    func hasHappened() -> Bool { milliseconds == 0 || block.value(of: .checkpointsByWriters) > before }
+                    var round = 0
+                    while round < freezes || !hasHappened() && round < 20 * freezes {
+                        round += 1
                         try fleet.waitForProgress(of: [writer], commits: 1)
                         usleep(.random(in: 0...40_000, using: &random))
                         try writer.process.stopByTerminal()
@@ -42,11 +46,10 @@
                     }
                     let steps = block.value(of: .checkpointsByWriters) - before
                     print(
-                        "syncs of \(milliseconds) ms: \(freezes) freezes, \(convictions.count) with a lock, \(steps) steps by the writer"
+                        "syncs of \(milliseconds) ms: \(round) freezes, \(convictions.count) with a lock, \(steps) steps by the writer"
                     )
                     #expect(convictions == [])
-                    // Where syncs are fast, the checkpointer is seldom overtaken.
-                    #expect(milliseconds == 0 || steps > 0, "nothing of what is tested has happened")
+                    #expect(hasHappened(), "nothing of what is tested has happened")
                     // What was inside at the end of the grace was rolled back, and the writer told.
                     let report = try writer.stopLoop()
                     #expect(report.errors.allSatisfy { $0.contains("the database was suspended") }, "\(report.errors)")
