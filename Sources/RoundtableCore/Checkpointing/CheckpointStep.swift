@@ -7,7 +7,7 @@ enum CheckpointStep {
         /// All frames are in the database file.
         case complete
         /// Readers of older snapshots keep the rest from being copied.
-        case heldUp
+        case heldUp(hasCopied: Bool)
         /// Another checkpoint or a writer holds the lock, or the step was interrupted.
         case refused
         case failed(DatabaseError)
@@ -59,7 +59,7 @@ enum CheckpointStep {
                 if frames.uncopied > 0 {
                     // A reader that begins now reads the end of the WAL.
                     while index.isRead(before: frames.committed) || index.isDatabaseFileRead {
-                        guard mayContinue() else { return .heldUp }
+                        guard mayContinue() else { return .heldUp(hasCopied: false) }
                     }
                     renew()
                     var outcome = checkpoint(db, SQLITE_CHECKPOINT_PASSIVE)
@@ -68,7 +68,7 @@ enum CheckpointStep {
                     guard outcome.isComplete else { return outcome }
                 }
                 // A reader that begins now reads the database file.
-                while index.isRead() { guard mayContinue() else { return .heldUp } }
+                while index.isRead() { guard mayContinue() else { return .heldUp(hasCopied: true) } }
                 return .complete
             }
             if let outcome { return outcome }
@@ -86,11 +86,12 @@ enum CheckpointStep {
     private static func checkpoint(_ db: Database, _ mode: CInt, schema: String = "main") -> Outcome {
         var frames: CInt = 0
         var copied: CInt = 0
+        let before = WalIndex(db, schema: schema)?.frames?.backfilled
         let code = sqlite3_wal_checkpoint_v2(db.sqliteConnection, schema, mode, &frames, &copied)
         switch code & 0xFF {
-        case SQLITE_OK: return copied < frames ? .heldUp : .complete
+        case SQLITE_OK: return copied < frames ? .heldUp(hasCopied: before.map { copied > $0 } ?? false) : .complete
         // With PASSIVE, the CKPT lock is busy. Otherwise, readers are in the way.
-        case SQLITE_BUSY: return mode == SQLITE_CHECKPOINT_PASSIVE ? .refused : .heldUp
+        case SQLITE_BUSY: return mode == SQLITE_CHECKPOINT_PASSIVE ? .refused : .heldUp(hasCopied: false)
         case SQLITE_INTERRUPT: return .refused
         default: return .failed(DatabaseError(resultCode: ResultCode(rawValue: code), message: db.lastErrorMessage))
         }

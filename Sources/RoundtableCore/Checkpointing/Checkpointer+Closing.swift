@@ -56,9 +56,11 @@ extension Checkpointer {
         _ limits: CheckpointLimits,
         _ block: ControlBlock?
     ) throws(DatabaseError) -> Bool {
-        switch connection.passive() {
+        let outcome = connection.passive()
+        switch outcome {
         case .complete, .heldUp:
             block?.count(.checkpoints)
+            if case .heldUp(hasCopied: false) = outcome { break }
             block?.setCheckpointFailure(nil)
         case .refused: break
         case .failed(let error): throw error

@@ -315,8 +315,8 @@ final class Checkpointer: @unchecked Sendable {
         case .failed(let error):
             noteFailure(error)
             return heldUp(.failure)
-        case .complete, .heldUp: forgetFailure()
-        case .refused: break
+        case .complete, .heldUp(hasCopied: true): forgetFailure()
+        case .heldUp, .refused: break
         }
         // The frames are nil while the wal-index header is being written, or after a process died writing it.
         guard case (let before?, let after?, let isFileLong) = looks else { return heldUp(.connection) }
@@ -359,12 +359,12 @@ final class Checkpointer: @unchecked Sendable {
                 if frames.uncopied > limits.few {
                     switch connection.passive() {
                     case .failed(let error): return .failed(error)
-                    case .complete, .heldUp: forgetFailure()
-                    case .refused: break
+                    case .complete, .heldUp(hasCopied: true): forgetFailure()
+                    case .heldUp, .refused: break
                     }
                 }
                 if let frames = connection.frames, frames.uncopied >= limits.threshold, !isWorthWaiting {
-                    return .heldUp
+                    return .heldUp(hasCopied: false)
                 }
                 // A very long file is not truncated here. It is cut after the next writer has restarted the WAL, which is soon if
                 // processes write.
@@ -439,9 +439,9 @@ final class Checkpointer: @unchecked Sendable {
     func note(_ outcome: CheckpointStep.Outcome) {
         switch outcome {
         case .complete: progressed()
-        case .heldUp: forgetFailure()
+        case .heldUp(hasCopied: true): forgetFailure()
         case .failed(let error): noteFailure(error)
-        case .refused: break
+        case .heldUp, .refused: break
         }
     }
 

@@ -70,6 +70,23 @@ import Testing
         #expect(block.checkpointFailure == nil)
     }
 
+    /// **K12**: a failure is not taken back by a step that readers keep from copying anything, such as those of `doctor`.
+    @Test func aFailureStaysWhileNothingIsCopied() async throws {
+        let db = try open(threshold: 1000)
+        let block = try #require(db.seat.participant).block
+        try add(5, to: db)
+        let snapshot = try await db.makeSnapshot()
+        #expect(try await db.checkpoint(.passive).isComplete)
+        try add(5, to: db)
+        block.setCheckpointFailure(.init(time: MonotonicClock.now, code: 13, owner: nil))
+        #expect(try await !db.checkpoint(.passive).isComplete)
+        #expect(try db.walHealth().failure?.code == 13)
+        try snapshot.close()
+        #expect(try await db.checkpoint(.passive).isComplete)
+        #expect(try db.walHealth().failure == nil)
+        try db.close()
+    }
+
     // MARK: By itself
 
     /// **K2, K4**: no commit makes it, and no stranger.
