@@ -20,6 +20,16 @@ import Testing
         #expect(output.standardOutput == "begun\n")
     }
 
+    /// A thread that gets no processor while its program writes and ends reads all of it later.
+    @Test func outputThatIsReadLate() throws {
+        let run = try start("head -c 60000 /dev/zero; head -c 50000 /dev/zero >&2; sleep 100 & exit 3")
+        defer { kill(-run.pid, SIGKILL) }
+        ProgramExit.hasEnded(run.pid, waits: true)
+        let output = try #require(try run.wait(upTo: 0, patience: .zero))
+        #expect(output.standardOutput.utf8.count == 60_000)
+        #expect(output.standardError.utf8.count == 50_000)
+    }
+
     @Test func aProgramThatClosesItsOutput() throws {
         let run = try start("echo begun; exec >&- 2>&-; sleep 100")
         defer { kill(-run.pid, SIGKILL) }

@@ -98,18 +98,23 @@ final class ProgramRun: Sendable {
     }
 
     /// A program may close its output and go on, and a child of the program may keep the output open.
-    private static let (interval, patience): (Duration, Duration) = (.milliseconds(50), .milliseconds(100))
+    private static let interval = Duration.milliseconds(50)
 
-    /// Waits until the program has ended. What is written to its output later than 0.1 s after that is lost.
+    /// Waits until the program has ended.
     ///
-    /// - parameter milliseconds: how long to wait at most.
+    /// - Parameters:
+    ///   - milliseconds: how long to wait at most.
+    ///   - patience: how long after the program its children may write. What the program has written itself is read in any case.
     /// - returns: nil when the time is over.
-    func wait(upTo milliseconds: Int32) throws -> ProgramOutput? {
+    func wait(upTo milliseconds: Int32, patience: Duration = .milliseconds(100)) throws -> ProgramOutput? {
         let deadline = ContinuousClock.now + .milliseconds(milliseconds)
         var endOfOutput: ContinuousClock.Instant?
         while true {
             let open = state.withLock { [$0.output, $0.errors].filter(\.isOpen).map(\.descriptor) }
-            if endOfOutput == nil, ProgramExit.hasEnded(pid, waits: false) { endOfOutput = .now + Self.patience }
+            // After it is reaped, the pid may be that of another child.
+            if endOfOutput == nil, state.withLock({ $0.exit != nil }) || ProgramExit.hasEnded(pid, waits: false) {
+                endOfOutput = .now + patience
+            }
             if let endOfOutput, open.isEmpty || .now >= endOfOutput { return reap() }
             let rest = (endOfOutput ?? deadline) - .now
             guard rest > .zero else { return nil }
@@ -134,8 +139,8 @@ final class ProgramRun: Sendable {
         state.withLock { state in
             let exit = state.exit ?? ProgramExit.reap(pid, waits: true) ?? .unknown
             state.exit = exit
-            state.output.end()
-            state.errors.end()
+            state.output.drain()
+            state.errors.drain()
             return ProgramOutput(
                 exit: exit,
                 standardOutput: state.output.text,
@@ -164,7 +169,17 @@ final class ProgramRun: Sendable {
             }
         }
 
-        mutating func end() {
+        /// Reads what is in the pipe, which holds 1 MiB at most, and closes it. A child of the program may go on writing.
+        mutating func drain() {
+            for _ in 0..<16 where isOpen {
+                var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+                guard poll(&request, 1, 0) > 0 else { break }
+                read()
+            }
+            end()
+        }
+
+        private mutating func end() {
             if isOpen { close(descriptor) }
             isOpen = false
         }
