@@ -4,8 +4,8 @@
 #   names, such as RoundtableCoreTests.SuspensionTests/everything(), begin with a match.
 #
 # The unit tests run in three processes at the same time, in each one test after the other: tests that wait for each other's threads fail in one
-# process by their deadlines. Then the tests with real processes, which measure time, run alone; and then the walks through state machines, which use all
-# processors. The whole output of each run is in .build/tests; here is its last line, and what has failed.
+# process by their deadlines. Then the tests with real processes, which measure time and leave a processor idle, and the walks through state machines,
+# which give way to them. The whole output of each run is in .build/tests; here is its last line, and what has failed.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 swift=$1 which=$2 filter=${3:-}
@@ -23,7 +23,7 @@ start() {
     local chosen="^(?:$targets)"
     [ -z "$filter" ] || chosen="(?=$filter)$chosen"
     # A shell has what it starts in the background ignore the first two signals of the terminal.
-    exec env --default-signal=INT,QUIT ROUNDTABLE_TESTS="$which" "$program" --testing-library swift-testing $mode --filter "$chosen" "$@" >"$logs/$name.log" 2>&1
+    exec ${priority:-} env --default-signal=INT,QUIT ROUNDTABLE_TESTS="$which" "$program" --testing-library swift-testing $mode --filter "$chosen" "$@" >"$logs/$name.log" 2>&1
 }
 
 # Waits for one run, and shows how it went.
@@ -54,9 +54,11 @@ wait $others; finish "others" $?
 wait $tool; finish "tool" $?
 wait $core; finish "core" $?
 start processes 'RoundtableProcessTests' '' &
-wait $!; finish processes $?
-start walks 'Roundtable(?:Core|Gate|Kernel)Tests\..*ModelTests' '' &
-wait $!; finish walks $?
+processes=$!
+priority="nice -n 19" start walks 'Roundtable(?:Core|Gate|Kernel)Tests\..*ModelTests' '' &
+walks=$!
+wait $processes; finish processes $?
+wait $walks; finish walks $?
 
 if [ -z "$hasRun" ]; then
     echo "No test has a name that begins with a match of '$filter', such as 'RoundtableCoreTests\.SuspensionTests'." >&2

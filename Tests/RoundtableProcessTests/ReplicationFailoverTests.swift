@@ -240,7 +240,7 @@ final class FollowedStates: Sendable {
         }
         reader = try #require(opened)
         observation = ValueObservation.tracking { try Int.fetchOne($0, sql: "SELECT count(*) FROM entry") ?? 0 }
-            .start(in: reader, scheduling: .async(onQueue: .global())) { error in
+            .start(in: reader, scheduling: .async(onQueue: DispatchQueue(label: "values"))) { error in
                 Issue.record("\(error)")
             } onChange: { [log] rows in
                 log.rows.withLock { $0.append(rows) }

@@ -52,7 +52,7 @@ extension ProcessTests {
                 defer { for reader in readers { try? reader.close() } }
                 let seen = Mutex<[[State]]>([[], []])
                 let observations = readers.enumerated().map { index, reader in
-                    ValueObservation.tracking(Self.state).start(in: reader, scheduling: .async(onQueue: .global())) {
+                    ValueObservation.tracking(Self.state).start(in: reader, scheduling: .async(onQueue: DispatchQueue(label: "values"))) {
                         error in
                         Issue.record("\(error)")
                     } onChange: { state in
@@ -175,7 +175,7 @@ extension ProcessTests {
                 let observation = ValueObservation.tracking {
                     try Int.fetchOne($0, sql: "SELECT count(*) FROM entry") ?? 0
                 }
-                .start(in: reader, scheduling: .async(onQueue: .global())) { error in
+                .start(in: reader, scheduling: .async(onQueue: DispatchQueue(label: "values"))) { error in
                     Issue.record("\(error)")
                 } onChange: { rows in
                     arrivals.withLock { $0.append((rows, .now)) }

@@ -286,7 +286,7 @@ import Testing
         let value = Shared<[Int]>([])
         let failures = Shared<[any Error]>([])
         let observation = ValueObservation.tracking { try Player.fetchCount($0) }
-            .start(in: db, scheduling: .async(onQueue: .global())) { error in
+            .start(in: db, scheduling: .async(onQueue: DispatchQueue(label: "values"))) { error in
                 failures.change { $0.append(error) }
             } onChange: { count in
                 value.change { $0.append(count) }

@@ -53,7 +53,7 @@ import Testing
             try String.fetchAll($0, sql: "SELECT name FROM player ORDER BY id")
         }
         let cancellables = [db, other].map { database in
-            observation.start(in: database, scheduling: .async(onQueue: .global())) { _ in
+            observation.start(in: database, scheduling: .async(onQueue: DispatchQueue(label: "values"))) { _ in
             } onChange: { value in
                 values.change { $0.append(value) }
             }

@@ -139,7 +139,7 @@ import Testing
             observations.append(
                 ValueObservation.tracking(Player.fetchCount).start(
                     in: db,
-                    scheduling: .async(onQueue: .global()),
+                    scheduling: .async(onQueue: DispatchQueue(label: "values")),
                     onError: { _ in },
                     onChange: { count in value.change { $0 = count } }
                 )

@@ -286,7 +286,7 @@ private final class Gauge: Sendable {
         let db = try open()
         let count = Mutex(-1)
         let observation = ValueObservation.tracking(Player.fetchCount)
-            .start(in: db, scheduling: .async(onQueue: .global())) {
+            .start(in: db, scheduling: .async(onQueue: DispatchQueue(label: "values"))) {
                 Issue.record($0)
             } onChange: { new in
                 count.withLock { $0 = new }
