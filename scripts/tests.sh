@@ -22,8 +22,8 @@ start() {
     # Both filters must match, and the program takes one: a lookahead stands for "and".
     local chosen="^(?:$targets)"
     [ -z "$filter" ] || chosen="(?=$filter)$chosen"
-    # A shell has what it starts in the background ignore the first two signals of the terminal.
-    exec ${priority:-} env --default-signal=INT,QUIT ROUNDTABLE_TESTS="$which" "$program" --testing-library swift-testing $mode --filter "$chosen" "$@" >"$logs/$name.log" 2>&1
+    # A shell has what it starts in the background ignore two signals of the terminal, and nohup the third.
+    exec ${priority:-} env --default-signal=INT,QUIT,HUP ROUNDTABLE_TESTS="$which" "$program" --testing-library swift-testing $mode --filter "$chosen" "$@" >"$logs/$name.log" 2>&1
 }
 
 # Waits for one run, and shows how it went.
