@@ -209,13 +209,13 @@ package final class SuspensionGate: Sendable {
     package func waitUntilOpen() async throws {
         while isClosed {
             try Task.checkCancellation()
-            let wakeUp = WakeUp()
-            let id = onChange { wakeUp.signal() }
-            if !isClosed { wakeUp.signal() }
+            let change = Latch<Void>()
+            let id = onChange { change.set() }
+            if !isClosed { change.set() }
             await withTaskCancellationHandler {
-                await wakeUp.wait()
+                await change.value
             } onCancel: {
-                wakeUp.signal()
+                change.set()
             }
             cancel(id)
         }
@@ -415,34 +415,5 @@ package final class SuspensionGate: Sendable {
     /// Aborts the running write if the process may be frozen without notice. Called after `runningContinues`.
     package func abortIfUnprotected() {
         if mustNotBegin { abort() }
-    }
-}
-
-/// A continuation that is resumed once, even if the signal comes before the wait.
-private final class WakeUp: Sendable {
-    private enum State {
-        case idle, signalled
-        case waiting(CheckedContinuation<Void, Never>)
-    }
-    private let state = Mutex(State.idle)
-
-    func signal() {
-        let continuation: CheckedContinuation<Void, Never>? = state.withLock { state in
-            defer { state = .signalled }
-            if case .waiting(let continuation) = state { return continuation }
-            return nil
-        }
-        continuation?.resume()
-    }
-
-    func wait() async {
-        await withCheckedContinuation { continuation in
-            let isSignalled = state.withLock { state in
-                if case .signalled = state { return true }
-                state = .waiting(continuation)
-                return false
-            }
-            if isSignalled { continuation.resume() }
-        }
     }
 }

@@ -41,8 +41,6 @@ final class LoadedParticipant {
     private static let connection: UInt = 1
     private static let settings = TurnSettings(priority: 1)
     private static let lookInterval: Nanoseconds = 250_000_000
-    private static let shortestPause: Nanoseconds = 50_000
-    private static let longestPause: Nanoseconds = 2_000_000
 
     init(_ file: FileOfHost, path: String, author: String, createsBlock: Bool) {
         self.file = file
@@ -180,12 +178,11 @@ final class LoadedParticipant {
     }
 
     private func waitForLock(until deadline: Nanoseconds) {
-        var pause = Self.shortestPause
+        var backoff = Backoff(.microseconds(50), upTo: .milliseconds(2))
         while !file.isWriteLockFree {
             let now = MonotonicClock.now
             guard now < deadline else { return }
-            MonotonicClock.sleep(min(pause, deadline - now))
-            pause = min(pause * 2, Self.longestPause)
+            MonotonicClock.sleep(min(backoff.next(), deadline - now))
         }
     }
 

@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import RoundtableCore
+import RoundtableKernel
 
 extension SharedDatabase {
     /// Opens a database for reading and writing, and creates and migrates it if necessary. Any number of processes may do this at
@@ -85,7 +86,7 @@ extension SharedDatabase {
         waitingUpTo timeout: Duration
     ) async throws -> Availability {
         let deadline = ContinuousClock.now + timeout
-        var pause = Duration.milliseconds(2)
+        var backoff = Backoff(.milliseconds(2), upTo: .milliseconds(50))
         while true {
             let answer = try await openReadOnly(at: url, schema: schema, as: author, options: options)
             switch answer {
@@ -94,8 +95,7 @@ extension SharedDatabase {
             }
             let now = ContinuousClock.now
             guard now < deadline else { return answer }
-            try await Task.sleep(for: min(pause, deadline - now))
-            pause = min(pause * 2, .milliseconds(50))
+            try await Task.sleep(for: min(.nanoseconds(Int64(backoff.next())), deadline - now))
         }
     }
 }

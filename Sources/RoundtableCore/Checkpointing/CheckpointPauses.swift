@@ -23,10 +23,8 @@ struct CheckpointPauses {
         }
     }
 
-    /// The first pause. Each pause is twice as long as the one before.
-    static let shortest: Nanoseconds = 25_000_000
-    /// The longest pause of this participant while there are no commits.
-    static let longest: Nanoseconds = 30_000_000_000
+    /// The pauses of this participant while there are no commits.
+    static let backoff = Backoff(.milliseconds(25), upTo: .seconds(30))
 
     /// The number of failed attempts in a row.
     private var failures = 0
@@ -48,9 +46,7 @@ struct CheckpointPauses {
     }
 
     /// The pause of this participant after the failed attempts so far, in ns.
-    var own: Nanoseconds {
-        min(Self.longest, Self.shortest << UInt64(min(max(failures - Obstacle.readers.grace - 1, 0), 20)))
-    }
+    var own: Nanoseconds { Self.backoff.pause(after: failures - Obstacle.readers.grace) }
 
     /// Whether all participants should pause.
     func isShared(at now: Nanoseconds, _ block: ControlBlock?) -> Bool {

@@ -35,8 +35,7 @@ final class BusyHandler: @unchecked Sendable {
     private var cancellation: WaitCancellation?
     private var hasBeenCancelled = false
 
-    private static let shortest: Nanoseconds = 50_000
-    private static let longest: Nanoseconds = 2_000_000
+    private static let backoff = Backoff(.microseconds(50), upTo: .milliseconds(2))
 
     init(path: String, options: SharedDatabase.Options, gate: SuspensionGate?) {
         self.path = path
@@ -122,7 +121,7 @@ final class BusyHandler: @unchecked Sendable {
         if let attemptLimit {
             if tries == 0 { attemptDeadline = now.addingSaturating(attemptLimit) }
             guard now < attemptDeadline else { return false }
-            MonotonicClock.sleep(min(Self.longest, attemptDeadline - now))
+            MonotonicClock.sleep(min(Self.backoff.longest, attemptDeadline - now))
             return true
         }
         if tries == 0 {
@@ -146,7 +145,7 @@ final class BusyHandler: @unchecked Sendable {
             isSpent = false
             return false
         }
-        MonotonicClock.sleep(min(Self.longest, Self.shortest << UInt64(min(tries, 8)), deadline - now))
+        MonotonicClock.sleep(min(Self.backoff.pause(after: tries + 1), deadline - now))
         // Other participants see this wait like one for the turn, since the holder of the lock may be a program without turns.
         if isInTurn { participant()?.note(wait: MonotonicClock.now &- began) }
         return true
@@ -178,11 +177,8 @@ private final class BusyQuestion: WaitLimit {
     private let callback: @Sendable (SharedDatabase.BusyWait) -> Bool
     var participant: () -> Participant? = { nil }
     private var began: Nanoseconds = 0
-    private var tries = 0
+    private var backoff = Backoff(.milliseconds(10), upTo: .milliseconds(100))
     private(set) var nextQuestion: Nanoseconds = 0
-
-    private static let firstPause: Nanoseconds = 10_000_000
-    private static let longestPause: Nanoseconds = 100_000_000
 
     init(path: String, _ callback: @escaping @Sendable (SharedDatabase.BusyWait) -> Bool) {
         self.path = path
@@ -191,17 +187,17 @@ private final class BusyQuestion: WaitLimit {
 
     func begin(at now: Nanoseconds) {
         began = now
-        tries = 0
-        nextQuestion = now.addingSaturating(Self.firstPause)
+        backoff.succeeded()
+        nextQuestion = now.addingSaturating(backoff.shortest)
     }
 
     func mayContinue(at now: Nanoseconds) -> Bool {
         let holder = LockHolder.find(databasePath: path, participant: participant())
         let elapsed = Duration.nanoseconds(Int64(clamping: now.subtractingSaturating(began)))
-        let answer = callback(SharedDatabase.BusyWait(path: path, tries: tries, elapsed: elapsed, holder: holder))
-        let pause = min(Self.longestPause, Self.firstPause << UInt64(min(tries, 8)))
-        tries += 1
-        nextQuestion = MonotonicClock.now.addingSaturating(pause)
+        let answer = callback(
+            SharedDatabase.BusyWait(path: path, tries: backoff.failures, elapsed: elapsed, holder: holder)
+        )
+        nextQuestion = MonotonicClock.now.addingSaturating(backoff.next())
         return answer
     }
 }

@@ -19,9 +19,6 @@ struct OpeningWait {
     /// Ends the wait when it closes. nil for a connection that no gate guards.
     var gate: SuspensionGate?
 
-    private static let shortest: Nanoseconds = 500_000
-    private static let longest: Nanoseconds = 20_000_000
-
     /// - parameter attempt: opens a connection. Its busy handler waits for the given time at most, and records in `Answers` when
     ///   it ends the wait.
     /// - throws: what the last attempt throws. `SQLITE_BUSY` names the lock's owner and the time that passed.
@@ -29,7 +26,7 @@ struct OpeningWait {
         let began = MonotonicClock.now
         let deadline = began.addingSaturating(timeout)
         let answers = Answers()
-        var pause = Self.shortest
+        var backoff = Backoff(.microseconds(500), upTo: .milliseconds(20))
         while true {
             do {
                 return try attempt(deadline.subtractingSaturating(MonotonicClock.now), answers)
@@ -42,8 +39,7 @@ struct OpeningWait {
                 guard now < deadline, !answers.hasRefused else {
                     throw error.namingLock(on: path, waited: now - began)
                 }
-                MonotonicClock.sleep(min(pause, deadline - now))
-                pause = min(2 * pause, Self.longest)
+                MonotonicClock.sleep(min(backoff.next(), deadline - now))
             }
         }
     }

@@ -10,8 +10,7 @@ final class TimedBusyHandler: @unchecked Sendable {
     var limit: Nanoseconds
     private var deadline: Nanoseconds = 0
 
-    private static let shortest: Nanoseconds = 50_000
-    private static let longest: Nanoseconds = 10_000_000
+    private static let backoff = Backoff(.microseconds(50), upTo: .milliseconds(10))
 
     init(limit: Nanoseconds) { self.limit = limit }
 
@@ -20,7 +19,7 @@ final class TimedBusyHandler: @unchecked Sendable {
         let now = MonotonicClock.now
         if tries == 0 { deadline = now.addingSaturating(limit) }
         guard now < deadline else { return false }
-        MonotonicClock.sleep(min(Self.longest, Self.shortest << UInt64(min(tries, 8)), deadline - now))
+        MonotonicClock.sleep(min(Self.backoff.pause(after: tries + 1), deadline - now))
         return true
     }
 }

@@ -1,6 +1,8 @@
 import GRDB
 import GRDBSQLite
+import RoundtableGate
 import RoundtableKernel
+import Synchronization
 
 /// Runs write transactions like GRDB's `Database.inTransaction`, without compiling `BEGIN` and `COMMIT` each time. Compiling them
 /// takes a fifth of a small transaction, while all other processes wait.
@@ -22,8 +24,8 @@ final class WriteTransaction: TransactionObserver {
     // interrupted, a statement that it keeps running makes the interruption last, so that each later statement fails, and its commit is
     // vetoed. It ends with a rollback. Whether it committed or was rolled back is what SQLite says, never the gate.
 
-    /// Whether the running transaction must end without a commit (rule F3).
-    private let isAborted: () -> Bool
+    /// nil on a connection that does not write.
+    private let gate: SuspensionGate?
     /// Whether a commit has been made since `beginAccess()`.
     var hasCommitted: Bool { commits != commitsBeforeAccess }
     private var commits = 0
@@ -45,10 +47,13 @@ final class WriteTransaction: TransactionObserver {
     /// Called when any transaction has been rolled back.
     var didRollback: () -> Void = {}
 
-    init(files: DatabaseFiles? = nil, isAborted: @escaping () -> Bool = { false }) {
+    init(files: DatabaseFiles? = nil, gate: SuspensionGate? = nil) {
         self.files = files
-        self.isAborted = isAborted
+        self.gate = gate
     }
+
+    /// Whether the running transaction must end without a commit (rule F3).
+    private func isAborted() -> Bool { gate?.isAborted == true }
 
     /// Adds this observer to the connection. Call it on the connection's queue.
     func install(in db: Database) {
@@ -71,9 +76,9 @@ final class WriteTransaction: TransactionObserver {
 
     func noteUnseenCommit() { commits += 1 }
 
-    /// - throws: ``NotBegun`` when `BEGIN` fails; otherwise what `updates` or `COMMIT` throws.
+    /// - throws: ``Refusal/turnedBack`` when `BEGIN` fails because of the gate; otherwise what `BEGIN`, `updates` or `COMMIT` throws.
     func run(_ db: Database, _ updates: () throws -> Void) throws {
-        do { try begin.execute(db) } catch { throw NotBegun(reason: error, isForGate: isAborted()) }
+        do { try begin.execute(db) } catch { throw gate?.isObstacle(error) == true ? Refusal.turnedBack : error }
         rollbacksBefore = rollbacks
         let commitsBefore = commits
         do {
@@ -156,11 +161,19 @@ final class WriteTransaction: TransactionObserver {
     }
 }
 
-/// The error of a transaction that has not begun. Nothing has run.
-struct NotBegun: Error {
-    let reason: any Error
-    /// Whether the transaction has not begun because the gate was closed.
-    let isForGate: Bool
+/// Why the closure of a write has not run. Nothing was done.
+package enum Refusal: Error {
+    /// The gate is closed, or was closed before the transaction began. The write waits until it opens, or fails.
+    case turnedBack
+    case failed(any Error)
+}
+
+extension SuspensionGate {
+    /// Whether the gate is why a lock was not acquired.
+    func isObstacle(_ error: any Error) -> Bool {
+        isClosed || isAborted
+            || (error as? DatabaseError)?.resultCode == .SQLITE_BUSY && hasGivenUp.load(ordering: .acquiring)
+    }
 }
 
 /// A transaction that writes nothing, but of which GRDB notifies observers. In this way, they learn of changes by other

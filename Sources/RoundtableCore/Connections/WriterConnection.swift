@@ -59,7 +59,7 @@ package final class WriterConnection: @unchecked Sendable {
     ) throws {
         let busyHandler = BusyHandler(path: path, options: options, gate: gate)
         busyHandler.isSettingUp = true
-        let writeTransaction = WriteTransaction(files: options.files, isAborted: { gate.isAborted })
+        let writeTransaction = WriteTransaction(files: options.files, gate: gate)
         var configuration = options.configuration
         configuration.readonly = false
         configuration.journalMode = .default
@@ -168,7 +168,7 @@ package final class WriterConnection: @unchecked Sendable {
         queue.inDatabase { db in
             busyHandler.isSettingUp = false
             let recorder = CommitRecorder(
-                participant: { [seat] in seat?.participant },
+                participant: { [seat] in seat?.writingParticipant },
                 isSchemaKnown: { [unowned self] db in
                     (try? db.schemaVersion()) == lastSchemaVersion && hasNoNewMigration(db)
                 },
@@ -259,7 +259,11 @@ package final class WriterConnection: @unchecked Sendable {
     /// Runs `updates` in a transaction. Call it on `queue`.
     func transaction(_ db: Database, _ updates: () throws -> Void) throws {
         if isClosing { throw DatabaseError.closed(path) }
-        try writeTransaction.run(db, updates)
+        try writeTransaction.run(db) {
+            try forgetSchemaIfChanged(db)
+            try admitWrite()
+            try updates()
+        }
         // The commit may have taken longer than a look is valid, for example to sync the WAL (rule W12b).
         try files?.check()
     }
@@ -273,7 +277,7 @@ package final class WriterConnection: @unchecked Sendable {
     ///
     /// - parameter requested: the time of the request, which is now.
     /// - parameter deadline: when the wait ends at the latest; nil: as the busy mode says.
-    /// - parameter setPriority: sets the priority of the ticket (rule T3).
+    /// - parameter priority: the priority of the ticket (rule T3), which may change at any moment; nil: that of the participant.
     /// - returns: false when `body` was not run, because the gate closed during the wait.
     /// - throws: what `body` throws. Its `SQLITE_BUSY` names the holder of the lock.
     func withTurn(
@@ -282,7 +286,7 @@ package final class WriterConnection: @unchecked Sendable {
         since requested: Nanoseconds,
         until deadline: Nanoseconds? = nil,
         cancellation: WaitCancellation? = nil,
-        setPriority: (Participant) -> Void,
+        priority: () -> UInt8?,
         _ body: () throws -> Void
     ) rethrows -> Bool {
         if isClosing {
@@ -296,7 +300,7 @@ package final class WriterConnection: @unchecked Sendable {
             cancellation: cancellation,
             limit: busyHandler.turnLimit,
             isWriteLockFree: { !db.isWriting && WalIndex(db)?.isWriteLockFree == true },
-            setPriority: setPriority
+            priority: priority
         )
         if outcome == .timedOut { busyHandler.turnTimedOut() }
         if outcome == .cancelled, cancellation?.isCancelled != true {
@@ -318,11 +322,6 @@ package final class WriterConnection: @unchecked Sendable {
             return try body()
         } catch let error as DatabaseError {
             throw named(error)
-        } catch let error as NotBegun {
-            guard let reason = error.reason as? DatabaseError else { throw error }
-            let isForGate =
-                error.isForGate || reason.resultCode == .SQLITE_BUSY && gate.hasGivenUp.load(ordering: .acquiring)
-            throw NotBegun(reason: named(reason), isForGate: isForGate)
         }
     }
 

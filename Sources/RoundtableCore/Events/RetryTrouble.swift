@@ -27,7 +27,7 @@ package final class RetryTrouble<Step: Hashable & Sendable>: Sendable {
 
     /// An error that the suspension gate causes is none: the step follows when the database is resumed.
     package func failed(_ step: Step, _ error: any Error) {
-        if error is NotBegun || (error as? DatabaseError)?.isSuspension == true { return }
+        if error is Refusal || (error as? DatabaseError)?.isSuspension == true { return }
         isFailing.store(true, ordering: .sequentiallyConsistent)
         if state.withLock({ $0.failed(step, at: MonotonicClock.now) }) { reporter.report(interrupted(error)) }
     }
@@ -45,7 +45,7 @@ package final class RetryTrouble<Step: Hashable & Sendable>: Sendable {
 
 /// Which steps fail, since when, and whether that was reported. A pure value.
 struct RetryTroubleState<Step: Hashable & Sendable> {
-    /// How long an error lasts before it is reported. It is the first pause of ``RetryPause``, so an error whose first retry succeeds is not
+    /// How long an error lasts before it is reported. It is the first pause of ``Backoff/reopening``, so an error whose first retry succeeds is not
     /// reported.
     var patience: Nanoseconds { 1_000_000_000 }
 

@@ -100,6 +100,7 @@ final class ObservationConnection: Sendable {
 
 /// SQLite's busy handler for a connection that waits up to a deadline, and without a limit once `isEndless` is set.
 private final class Patience: Sendable {
+    private static let backoff = Backoff(.microseconds(100), upTo: .milliseconds(20))
     private let deadline: Nanoseconds
     let isEndless = Atomic(false)
     private let isOver = Atomic(false)
@@ -111,8 +112,7 @@ private final class Patience: Sendable {
     func wait(tries: Int) -> Bool {
         if isOver.load(ordering: .relaxed) { return false }
         if !isEndless.load(ordering: .relaxed), MonotonicClock.now >= deadline { return false }
-        let pause = min(Nanoseconds(20_000_000), 100_000 << Nanoseconds(min(tries, 8)))
-        MonotonicClock.sleep(pause)
+        MonotonicClock.sleep(Self.backoff.pause(after: tries + 1))
         return true
     }
 }

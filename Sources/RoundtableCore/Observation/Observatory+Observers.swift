@@ -1,6 +1,7 @@
 import Dispatch
 import Foundation
 import GRDB
+import RoundtableKernel
 import Synchronization
 
 /// GRDB's observers: observations on the observation connection and on the writer connection, and the bridges that notify them.
@@ -32,7 +33,7 @@ extension Observatory {
             }
         } catch let error as DatabaseError where error.isSuspension {
             // The observation starts after `unpark`.
-        } catch is NotBegun {
+        } catch is Refusal {
             // The gate was closed. Possibly nothing will be parked, so `unpark` may never be called.
             DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in
                 self?.restartObservations()
@@ -56,8 +57,8 @@ extension Observatory {
 
     /// Restarts the observations. Retries while no file descriptors or threads are available.
     ///
-    /// - parameter pause: how long to wait before the next attempt if this one fails.
-    func restartObservations(pause: RetryPause = RetryPause()) {
+    /// - parameter backoff: how long to wait before the next attempt if this one fails.
+    func restartObservations(backoff: Backoff = .reopening) {
         do {
             try running()
             if state.withLock({ $0.writerBridge != nil }) { _ = try writer.openedQueue() }
@@ -72,7 +73,7 @@ extension Observatory {
             // The database was parked again, or closed.
         } catch {
             trouble.failed(.opening, error)
-            pause.run { [weak self] in self?.restartObservations(pause: pause.next) }
+            backoff.retry { [weak self] in self?.restartObservations(backoff: $0) }
         }
     }
 
@@ -128,7 +129,7 @@ extension Observatory {
     /// - Parameters:
     ///   - isLate: whether observers may have missed changes. They are then notified that anything may have changed.
     ///   - pause: how long to wait before the next attempt if this one fails.
-    func observeOnWriterEventually(isLate: Bool = false, pause: RetryPause = RetryPause()) {
+    func observeOnWriterEventually(isLate: Bool = false, backoff: Backoff = .reopening) {
         do {
             try observeOnWriter()
             trouble.succeeded(.following)
@@ -139,7 +140,7 @@ extension Observatory {
             state.withLock { $0.awaitWriter() }
         } catch {
             trouble.failed(.following, error)
-            pause.run { [weak self] in self?.observeOnWriterEventually(isLate: true, pause: pause.next) }
+            backoff.retry { [weak self] in self?.observeOnWriterEventually(isLate: true, backoff: $0) }
         }
     }
 

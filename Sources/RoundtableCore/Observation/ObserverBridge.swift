@@ -1,5 +1,6 @@
 import Dispatch
 import GRDB
+import RoundtableKernel
 import Synchronization
 
 /// Delivers changes to the GRDB observers of one connection. Changes that arrive while the connection is busy are delivered together, so
@@ -83,6 +84,8 @@ final class ObserverBridge: Sendable {
         }
     }
 
+    private static let backoff = Backoff(.milliseconds(2), upTo: .seconds(1))
+
     private func scheduleDelivery(_ generation: Int, of commit: UpcomingCommit? = nil) {
         if !schedule({ [self] db, notify in deliver(db, notify, generation, commit) }) { forget() }
     }
@@ -109,8 +112,10 @@ final class ObserverBridge: Sendable {
                 state.failures += 1
                 return state.failures
             }
-            let pause = DispatchTimeInterval.milliseconds(min(1000, 1 << min(failures, 10)))
-            DispatchQueue.global().asyncAfter(deadline: .now() + pause) { [weak self] in self?.add(tables) }
+            let pause = Self.backoff.pause(after: failures)
+            DispatchQueue.global().asyncAfter(deadline: .now() + .nanoseconds(Int(pause))) { [weak self] in
+                self?.add(tables)
+            }
         }
     }
 

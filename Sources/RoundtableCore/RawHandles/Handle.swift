@@ -135,7 +135,7 @@ extension SharedDatabase {
             let write = database.waitingWrite(CallSite(file, line), whileSuspended)
             while true {
                 // The task waits for the suspension gate below, where no thread is blocked.
-                let attempt = Write(site: write.site, waits: false)
+                let attempt = Write(site: write.site, waits: false, priority: nil)
                 let cancellation = WaitCancellation()
                 let request = HandleAccess.Request(
                     attempt,
@@ -148,18 +148,14 @@ extension SharedDatabase {
                     return try await withTaskCancellationHandler {
                         try await onQueue(unless: cancellation) {
                             let turn: UInt64
-                            do { turn = try self.access.begin(request) } catch {
-                                throw NotBegun(reason: error, isForGate: false)
-                            }
+                            do { turn = try self.access.begin(request) } catch { throw Refusal.failed(error) }
                             return try self.finish(turn, body)
                         }
                     } onCancel: {
                         cancellation.cancel()
                     }
-                } catch let error as NotBegun {
-                    guard write.waits, (error.reason as? DatabaseError)?.isSuspension == true else {
-                        throw error.reason
-                    }
+                } catch Refusal.failed(let error) {
+                    guard write.waits, (error as? DatabaseError)?.isSuspension == true else { throw error }
                     try await database.gate.waitUntilOpen()
                 }
             }
@@ -201,7 +197,7 @@ extension SharedDatabase {
 
         /// Runs `body` on the handle's queue.
         ///
-        /// - throws: what `body` throws; `NotBegun` if the task is cancelled before `body` runs, which may wait behind another turn of this
+        /// - throws: what `body` throws; `Refusal` if the task is cancelled before `body` runs, which may wait behind another turn of this
         ///   handle.
         private func onQueue<T: Sendable>(
             unless cancellation: WaitCancellation,
@@ -211,7 +207,7 @@ extension SharedDatabase {
                 let pending = Pending(continuation)
                 queue.async { pending.claim()?.resume(with: Result { try body() }) }
                 let cancel: @Sendable () -> Void = {
-                    pending.claim()?.resume(throwing: NotBegun(reason: CancellationError(), isForGate: false))
+                    pending.claim()?.resume(throwing: Refusal.failed(CancellationError()))
                 }
                 cancellation.arm(pending, wake: cancel)
                 if cancellation.isCancelled { cancel() }

@@ -232,15 +232,16 @@ final class HandleAccess: @unchecked Sendable {
 
     /// - returns: false when the wait was cancelled.
     private func takeTurn(_ request: Request, since started: Nanoseconds, until deadline: Nanoseconds) throws -> Bool {
-        seat.setPriority(request.priority?.rawValue ?? seat.settings.priority)
         let deadline = busyHandler.begin(requested: started, deadline: deadline)
         let outcome = seat.takeTurn(
             at: started,
             until: deadline,
             callSite: request.write.site,
             cancellation: request.cancellation,
-            limit: request.deadline == nil ? busyHandler.turnLimit : nil
-        ) { raw.isWriteLockFree }
+            limit: request.deadline == nil ? busyHandler.turnLimit : nil,
+            isWriteLockFree: { raw.isWriteLockFree },
+            priority: { request.priority?.rawValue }
+        )
         switch outcome {
         case .acquired, .uncoordinated: return true
         case .cancelled: return false

@@ -235,7 +235,6 @@ struct DatabaseSetUp {
 
     /// How long one attempt keeps readers out at most, and how long they have before the next one. Overlapping reads that are shorter
     /// than this cannot prevent the switch for ever.
-    private static let longestPending: Nanoseconds = 250_000_000
 
     // Rule S2a: The switch to WAL needs EXCLUSIVE, and SQLite keeps PENDING while it waits for readers to end, which keeps out new readers
     // of all programs. So one attempt waits at most 250 ms (the first ones less: from 0.5 ms, doubled), and releases PENDING for as long
@@ -245,11 +244,12 @@ struct DatabaseSetUp {
     /// (rule S2a).
     private func switchToWAL(_ db: Database, _ writer: WriterConnection, until deadline: Nanoseconds) throws {
         let began = MonotonicClock.now
-        var pause: Nanoseconds = 500_000
+        var backoff = Backoff(.microseconds(500), upTo: .milliseconds(250))
         writer.busyHandler.forgetWaits()
         defer { writer.busyHandler.attemptLimit = nil }
         while true {
             let mode: String?
+            let pause = backoff.next()
             do {
                 // SQLite keeps PENDING while it waits here, which keeps out all new readers.
                 writer.busyHandler.attemptLimit = pause
@@ -270,7 +270,6 @@ struct DatabaseSetUp {
                     )
                 }
                 MonotonicClock.sleep(min(pause, deadline - now))
-                pause = min(pause * 2, Self.longestPending)
                 continue
             } catch let error as DatabaseError {
                 throw error.naming(file.path)

@@ -37,7 +37,7 @@ extension WriterConnection {
     ///
     /// - throws: ``SharedDatabaseError/schemaTooNew(path:unknownMigrations:)``, `SQLITE_READONLY`.
     func admitWrite() throws {
-        try Fence.refuse(databasePath: path, seat?.participant?.block)
+        try Fence.refuse(databasePath: path, seat?.writingParticipant?.block)
         try watch?.admitWrite(sight)
     }
 
@@ -45,7 +45,7 @@ extension WriterConnection {
     ///
     /// - parameter isSchemaKnown: whether the schema was inspected after the last commit of another connection.
     func admitCommit(_ isSchemaKnown: Bool) throws {
-        try Fence.refuse(databasePath: path, seat?.participant?.block)
+        try Fence.refuse(databasePath: path, seat?.writingParticipant?.block)
         guard let watch, watch.policy != .continue else { return }
         if !isSchemaKnown {
             try lookAside? { aside in

@@ -11,23 +11,16 @@ extension SharedDatabase {
         at site: CallSite,
         _ updates: @Sendable (Database) throws -> T
     ) async throws -> T {
-        try checkProcess()
-        while true {
+        try await untilRun(write) {
             // A group that has entered the gate admits no more writes.
             try gate.checkNotShuttingDown()
-            if sharedCommits.beginAlone() {
-                defer { sharedCommits.endAlone() }
-                let (outcome, result) = try await attempt(write) { db in
-                    try self.transaction(db) { db in
-                        try self.noticingEnd(of: db, by: site) { try updates(db) }
-                    }
+            guard sharedCommits.beginAlone() else { return try await share(write, at: site, updates) }
+            defer { sharedCommits.endAlone() }
+            return try await attempt(write) { db in
+                try self.transaction(db) { db in
+                    try self.noticingEnd(of: db, by: site) { try updates(db) }
                 }
-                if try outcome.isDone { return result! }
-            } else if let result = try await share(write, at: site, updates) {
-                return result
             }
-            guard write.waits else { throw DatabaseError.suspended(path) }
-            try await gate.waitUntilOpen()
         }
     }
 
@@ -39,13 +32,13 @@ extension SharedDatabase {
     ) async throws -> T? {
         try Task.checkCancellation()
         let queue = WaitingWrite.Queue(priorities: waitingPriorities, seat: seat, join: join)
-        let waiting = WaitingWrite(at: site, priority: priority(of: write) ?? options.priority, in: queue)
+        let waiting = WaitingWrite(at: site, priority: write.priority ?? options.priority, in: queue)
         let result = await withTaskCancellationHandler {
             await WaitingWriteActor(waiting).run(updates)
         } onCancel: {
             if sharedCommits.cancel(waiting) { endSoon([waiting], .failed, CancellationError()) }
         }
-        if await waiting.outcome() == .turnedBack { return nil }
+        if await waiting.outcome == .turnedBack { return nil }
         if let error = waiting.error { throw error }
         return result
     }
@@ -68,16 +61,15 @@ extension SharedDatabase {
     // MARK: Running a group
 
     private func schedule(_ group: SharedCommits.Group, at site: CallSite?) {
-        switch admit(Write(site: site, waits: true, .ofMembers)) {
-        case .refused(let attempt):
-            let writes = sharedCommits.refuse(group)
-            if case .failed(let error) = attempt {
-                endSoon(writes, .failed, error)
-            } else {
-                endSoon(writes, .turnedBack, nil)
-            }
-        case .admitted(let visit, let queue):
+        do {
+            let (visit, queue) = try admit(Write(site: site, waits: true, priority: nil))
             queue.asyncWriteWithoutTransaction { db in self.run(group, visit, db) }
+        } catch {
+            let writes = sharedCommits.refuse(group)
+            switch error {
+            case .failed(let error): endSoon(writes, .failed, error)
+            case .turnedBack: endSoon(writes, .turnedBack, nil)
+            }
         }
     }
 
@@ -86,7 +78,7 @@ extension SharedDatabase {
         guard let access = sharedCommits.beginAccess(group) else { return gate.leave(visit) }
         var shared = SharedCommits.Transaction()
         let result = Result {
-            let write = Write(site: access.site, waits: true, .ofMembers)
+            let write = Write(site: access.site, waits: true, priority: nil)
             return try writing(db, write, visit, cancellation: access.cancellation) {
                 try transaction(db, group, access, visit, &shared)
             }
@@ -102,11 +94,11 @@ extension SharedDatabase {
 
     /// - returns: how the transaction has ended, and the error of the writes that have failed with it.
     private func end(
-        _ result: Result<Attempt, any Error>
+        _ result: Result<Refusal?, any Error>
     ) -> (end: SharedCommits.Transaction.End, error: (any Error)?) {
         switch result {
-        case .success(.done): (.final, nil)
-        case .success(.turnedBack), .success(.failed): (.turnedBack, nil)
+        case .success(nil): (.final, nil)
+        case .success: (.turnedBack, nil)
         // What was committed to a file that is lost is not acknowledged (rule W12b).
         case .failure(let error):
             (writer.hasCommitted && files.loss == nil || error is NothingDone ? .final : .failed, error)
@@ -141,8 +133,6 @@ extension SharedDatabase {
         // All writes of the group were cancelled during the wait for the turn, which may have been given up.
         if access.cancellation.isCancelled { throw CancellationError() }
         try writer.transaction(db) {
-            try writer.forgetSchemaIfChanged(db)
-            try writer.admitWrite()
             let began = MonotonicClock.now
             var shown = access.site
             // A write that has not begun waits for the gate; the others end with the transaction that is aborted.

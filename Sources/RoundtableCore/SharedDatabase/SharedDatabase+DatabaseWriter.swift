@@ -39,9 +39,9 @@ extension SharedDatabase: DatabaseWriter {
                 self.attemptLater(self.waitingWrite()) { db in
                     defer { end() }
                     self.withoutTransaction(db) { updates(.success($0)) }
-                } turnedBack: { error in
+                } refused: { refusal in
                     end()
-                    if let error { return updates(.failure(error)) }
+                    if case .failed(let error) = refusal { return updates(.failure(error)) }
                     self.whenOpen { self.asyncBarrierWriteWithoutTransaction(updates) }
                 }
             }

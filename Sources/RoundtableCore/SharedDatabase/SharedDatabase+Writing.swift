@@ -26,11 +26,9 @@ extension SharedDatabase {
         line: UInt = #line,
         _ updates: (Database) throws -> T
     ) throws -> T {
-        var result: T?
         try onWriter(blockingWrite(CallSite(file, line), whileSuspended, priority), refuse: { throw $0 }) { db in
-            try self.transaction(db) { result = try updates(db) }
+            try self.transaction(db, updates)
         }
-        return result!
     }
 
     /// Runs `updates` in a transaction, which is committed unless `updates` throws.
@@ -87,9 +85,8 @@ extension SharedDatabase {
             let result: Result<T, any Error>
             do {
                 result = .success(try self.writer.namingObstacles { try self.transaction(db, updates) })
-            } catch let error as NotBegun {
-                if error.isForGate || self.gate.isClosed { throw error }
-                result = .failure(error.reason)
+            } catch let refusal as Refusal {
+                throw refusal
             } catch {
                 result = .failure(self.interruption(by: error)?.error ?? error)
             }

@@ -58,7 +58,7 @@ public final class SharedDatabase: Sendable {
     package let files: DatabaseFiles
     let parking = Parking()
     let sharedCommits = SharedCommits()
-    let waitingPriorities: WaitingPriorities
+    let waitingPriorities = WaitingPriorities()
     let handles = Handles()
     /// Measures accesses for metrics.
     package let metering = Metering()
@@ -97,7 +97,6 @@ public final class SharedDatabase: Sendable {
         self.options = options
         let files = options.files ?? DatabaseFiles(databasePath: path)
         self.files = files
-        waitingPriorities = WaitingPriorities(base: options.priority)
         let opening = options.connectionOpening(path)
         let rejoining = Rejoining(seat)
         self.rejoining = rejoining

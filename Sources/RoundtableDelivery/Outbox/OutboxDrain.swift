@@ -90,8 +90,7 @@ public final class OutboxDrain: Sendable {
     private let forkGeneration = rt_fork_generation()
 
     /// The first and the longest pause after failures, in ns. Each pause is twice as long as the one before.
-    private static let firstPause: Nanoseconds = 250_000_000
-    private static let longestPause: Nanoseconds = 60_000_000_000
+    private static let backoff = Backoff(.milliseconds(250), upTo: .seconds(60))
 
     init(_ database: SharedDatabase, handlers: OutboxHandlers, _ claim: OutboxClaim?) {
         let folder = database.outboxFolder
@@ -204,13 +203,13 @@ public final class OutboxDrain: Sendable {
             rounds.end()
             giveUpClaim()
         }
-        var pause = Self.firstPause
+        var backoff = Self.backoff
         while !isCancelled {
             // The watch is made before the round, so that a command that comes during the round wakes the thread again.
             let watch = watch()
             do {
                 guard let report = try round(keepingFiles: true, { self.isCancelled }) else { return }
-                pause = Self.firstPause
+                backoff.succeeded()
                 try wait(watch, report.nextTry)
             } catch {
                 // The kept files are removed now, because the next round may come much later.
@@ -221,12 +220,12 @@ public final class OutboxDrain: Sendable {
                     waitForGate()
                 } else {
                     // The first such failure may mean that the database is being closed.
-                    let isClosing = (error as? DatabaseError)?.resultCode == .SQLITE_MISUSE && pause == Self.firstPause
+                    let isClosing = (error as? DatabaseError)?.resultCode == .SQLITE_MISUSE && backoff.failures == 0
                     if !isClosing { report(.failed(error)) }
-                    sleep(Self.firstPause)
+                    let pause = backoff.next()
+                    sleep(backoff.shortest)
                     // A change in the folders ends the pause, because the cause may be gone by then.
-                    if pause > Self.firstPause { try? wait(watch, upTo: pause - Self.firstPause) }
-                    pause = min(pause * 2, Self.longestPause)
+                    if pause > backoff.shortest { try? wait(watch, upTo: pause - backoff.shortest) }
                 }
             }
         }

@@ -52,7 +52,6 @@ struct OutboxRetryPolicy {
 
     /// The pause in seconds.
     private func pause(after attempt: Int) -> TimeInterval {
-        let doubled = retries.firstDelay.inSeconds * pow(2, Double(min(attempt, 60) - 1))
-        return min(doubled, retries.maximumDelay.inSeconds)
+        TimeInterval(Backoff(retries.firstDelay, upTo: retries.maximumDelay).pause(after: attempt)) / 1e9
     }
 }

@@ -54,7 +54,8 @@ extension SharedDatabase {
         if let handlers = drains.handlers(of: pending.kind), role == .readWrite, !gate.isClosed,
             try !outbox.hasWaiting()
         {
-            let write = Write(site: CallSite(file, line), waits: false, deadline: deadline, priority: priority)
+            var write = blockingWrite(CallSite(file, line), .fail, priority)
+            write.deadline = deadline
             do {
                 if try perform(pending, handlers, write) { return .applied }
             } catch {
@@ -95,7 +96,7 @@ extension SharedDatabase {
         let outcome = Mutex<OutboxOutcome?>(nil)
         let hasBegun = Mutex(false)
         do {
-            let attempt = try attemptUntilDeadline(write) { db in
+            let refusal = try attemptUntilDeadline(write) { db in
                 try self.writer.namingObstacles {
                     try self.transaction(db) { db in
                         hasBegun.withLock { $0 = true }
@@ -109,10 +110,10 @@ extension SharedDatabase {
                     }
                 }
             }
-            switch attempt {
-            case nil, .turnedBack: return false
+            switch refusal {
+            case nil: break
+            case .turnedBack: return false
             case .failed(let error): throw error
-            case .done: break
             }
         } catch let error as DatabaseError where error.isSuspension {
             return false

@@ -11,8 +11,7 @@ import Synchronization
 final class ExtensionBuilder: Sendable {
     /// The duration of a building transaction. Other writers wait for their turn this long.
     private static let stepTime: Nanoseconds = 10_000_000
-    private static let firstPause = 0.05
-    private static let longestPause = 5.0
+    private static let backoff = Backoff(.milliseconds(50), upTo: .seconds(5))
 
     private struct State {
         var isAtWork = false
@@ -46,7 +45,7 @@ final class ExtensionBuilder: Sendable {
     private func report(_ event: ExtensionEvent) { reporter.report(event) }
 
     /// Builds all extensions. If building has to wait, this method returns, and building continues in the background.
-    func begin(_ database: SharedDatabase) { work(on: database, pause: Self.firstPause) }
+    func begin(_ database: SharedDatabase) { work(on: database, Self.backoff) }
 
     /// Reports that `names` have to be built again, and starts building soon on another thread.
     func beginLater(_ database: SharedDatabase, rebuilding names: [String]) {
@@ -54,11 +53,11 @@ final class ExtensionBuilder: Sendable {
             guard let self, let database else { return }
             report(.rebuilding(names))
             state.withLock { $0.awaitsWriter = true }
-            work(on: database, pause: Self.firstPause)
+            work(on: database, Self.backoff)
         }
     }
 
-    private func work(on database: SharedDatabase, pause: Double) {
+    private func work(on database: SharedDatabase, _ backoff: Backoff) {
         let begins = state.withLock { state in
             state.isWanted = true
             guard !state.isAtWork else { return false }
@@ -81,10 +80,13 @@ final class ExtensionBuilder: Sendable {
             return state.isRetrying
         }
         if isRetrying { return }
-        DispatchQueue.global(qos: .utility).asyncAfter(deadline: .now() + pause) { [weak self, weak database] in
+        var following = backoff
+        let pause = DispatchTimeInterval.nanoseconds(Int(following.next()))
+        DispatchQueue.global(qos: .utility).asyncAfter(deadline: .now() + pause) {
+            [weak self, weak database, following] in
             guard let self, let database else { return }
             state.withLock { $0.isRetrying = false }
-            work(on: database, pause: min(pause * 2, Self.longestPause))
+            work(on: database, following)
         }
     }
 

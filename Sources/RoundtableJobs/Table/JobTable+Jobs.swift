@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import RoundtableKernel
 
 /// What distinguishes an attempt from all others of the job (rule A5).
 package struct JobToken: Hashable, Sendable {
@@ -34,8 +35,8 @@ package struct JobPolicy: Sendable {
 
     /// The pause after so many failures.
     func delay(after failures: Int) -> Int64 {
-        let doubled = Double(firstDelay) * pow(2, Double(min(max(failures, 1), 60) - 1))
-        return Int64(min(doubled, Double(maximumDelay)))
+        let backoff = Backoff(.milliseconds(firstDelay), upTo: .milliseconds(maximumDelay))
+        return Int64(backoff.pause(after: failures) / 1_000_000)
     }
 }
 

@@ -446,8 +446,7 @@ final class JobWorker: Sendable {
         triesWhileStopping: Int? = nil,
         _ body: @Sendable () async throws -> T
     ) async throws -> T {
-        var pause = Duration.milliseconds(50)
-        var tries = 0
+        var backoff = Backoff(.milliseconds(50), upTo: .seconds(10))
         while true {
             do {
                 let value = try await body()
@@ -455,10 +454,9 @@ final class JobWorker: Sendable {
                 return value
             } catch let error as DatabaseError where Self.passes(error) {
                 trouble.failed(step, error)
-                tries += 1
-                if isStopping, tries >= triesWhileStopping ?? 0 { throw error }
-                try await Task.sleep(for: pause)
-                pause = min(pause * 2, .seconds(10))
+                let pause = backoff.next()
+                if isStopping, backoff.failures >= triesWhileStopping ?? 0 { throw error }
+                try await Task.sleep(for: .nanoseconds(Int64(pause)))
             }
         }
     }

@@ -101,10 +101,22 @@ package final class Participant: Sendable {
         slot.changeTraits { $0.refusesWrites = refusesWrites }
     }
 
-    /// Sets the priority in the queue (rule T3). Safe from any thread.
-    package func setPriority(_ priority: UInt8) {
-        guard isSeated, slot.traits.priority != priority else { return }
-        slot.changeTraits { $0.priority = priority }
+    /// Sets the priority in the queue (rule T3), which may be raised meanwhile. Called on the writer's queue.
+    func setPriority(_ priority: () -> UInt8) {
+        guard isSeated else { return }
+        while true {
+            let present = priority()
+            if slot.traits.priority != present { slot.changeTraits { $0.priority = present } }
+            // Whoever wants a more urgent one later raises that which was set.
+            if priority() == present { return }
+        }
+    }
+
+    /// Raises the priority in the queue, unless it is as urgent already (rule T3). Safe from any thread.
+    func raisePriority(to priority: UInt8) {
+        guard isSeated else { return }
+        // Exchanged in any case, because `setPriority` sees what came before an exchange that came before its own.
+        slot.changeTraits { $0.priority = min($0.priority, priority) }
     }
 
     /// Shows other participants a wait for SQLite's lock within the turn, if it is the longest. Called on the writer's queue.

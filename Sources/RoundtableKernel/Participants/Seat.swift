@@ -101,6 +101,9 @@ package final class Seat: @unchecked Sendable {
 
     package var participant: Participant? { shared.withLock { $0.participant } }
 
+    /// `participant`, for the writer's queue, where it needs no lock.
+    package var writingParticipant: Participant? { place?.participant }
+
     /// A count that rises whenever `participant` changes. Frequent callers compare it to avoid the lock. Safe from any thread.
     package var changes: UInt64 { changeCount.load(ordering: .acquiring) }
 
@@ -118,7 +121,7 @@ package final class Seat: @unchecked Sendable {
     ///
     /// - parameter now: the time of the request.
     /// - parameter keepsPlace: whether a wait that ends at the deadline is continued by the next call (rule T1b).
-    /// - parameter setPriority: sets the priority of the ticket, before it is drawn (rule T3).
+    /// - parameter priority: the priority of the ticket (rule T3), which may change at any moment; nil: as the settings say.
     package func takeTurn(
         at now: Nanoseconds,
         until deadline: Nanoseconds,
@@ -128,12 +131,12 @@ package final class Seat: @unchecked Sendable {
         cancellation: WaitCancellation? = nil,
         limit: (any WaitLimit)? = nil,
         isWriteLockFree: () -> Bool,
-        setPriority: (Participant) -> Void = { _ in }
+        priority: () -> UInt8? = { nil }
     ) -> Outcome {
         guard let place = seated(now: now), let taker = place.taker else { return .uncoordinated }
         if taker.hasTurn { return .acquired }
         record(callSite, place.participant)
-        setPriority(place.participant)
+        place.participant.setPriority { priority() ?? settings.priority }
         if settingUp { place.participant.setState(.settingUp) }
         let outcome = taker.acquire(
             at: now,
@@ -177,12 +180,9 @@ package final class Seat: @unchecked Sendable {
         if let place { record(callSite, place.participant) }
     }
 
-    /// Sets the priority for the next waits for the turn. Called on the writer's queue.
-    package func setPriority(_ priority: UInt8) { place?.participant.setPriority(priority) }
-
     /// Raises the priority of the ticket with which the participant waits (rule T3). Safe from any thread.
     package func raisePriority(to priority: UInt8) {
-        shared.withLock { $0.participant?.setPriority(priority) }
+        shared.withLock { $0.participant?.raisePriority(to: priority) }
     }
 
     /// Shows other participants whether this one is suspended. Safe from any thread.

@@ -15,9 +15,9 @@ import Testing
             pauses.lengthen(at: 0, obstacle, nil)
             lengths.append(pauses.own)
         }
-        let first = CheckpointPauses.shortest
+        let first = CheckpointPauses.backoff.shortest
         #expect(Array(lengths.prefix(7)) == [first, first, first, 2 * first, 4 * first, 8 * first, 16 * first])
-        #expect(lengths.last == CheckpointPauses.longest)
+        #expect(lengths.last == CheckpointPauses.backoff.longest)
         #expect(lengths == lengths.sorted())
         #expect(pauses.isHeldUp)
         pauses.end(nil)

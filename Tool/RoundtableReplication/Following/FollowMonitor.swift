@@ -34,7 +34,7 @@ struct FollowMonitor {
 
     /// After so many seconds without a new state, while there are newer transactions, Litestream does not find its way to them.
     static let patience = 60.0
-    private static let longestPause = 60.0
+    private static let backoff = Backoff(.seconds(1), upTo: .seconds(60))
 
     /// - parameter last: what the follower before has reported.
     init(url: ReplicaURL, version: String, follower: ProcessIdentity, continuing last: ReplicaStatus?, at now: Date) {
@@ -50,7 +50,7 @@ struct FollowMonitor {
     }
 
     /// How long to wait before Litestream is started again, in seconds.
-    var pause: Double { isWaiting ? 2 : min(Self.longestPause, Double(1 << min(6, max(0, failedStarts - 1)))) }
+    var pause: Double { isWaiting ? 2 : Double(Self.backoff.pause(after: failedStarts)) / 1e9 }
 
     /// The last transaction of the followed term that the database has; nil when it has none.
     var transactionInTerm: String? {
@@ -106,7 +106,7 @@ struct FollowMonitor {
             noteDistance(at: now)
             judge(at: now)
         case .ended(let exit):
-            failedStarts = now.timeIntervalSince(startedAt) > Self.longestPause ? 1 : failedStarts + 1
+            failedStarts = now.timeIntervalSince(startedAt) > Double(Self.backoff.longest) / 1e9 ? 1 : failedStarts + 1
             status.litestream = nil
             if isWaiting { return enter(.failing, nothingYet, at: now) }
             enter(.ended, LitestreamProblem(ended: exit, after: lastError?.problem), at: now)

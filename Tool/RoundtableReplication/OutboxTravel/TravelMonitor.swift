@@ -1,6 +1,7 @@
 import Foundation
 import Roundtable
 import RoundtableDiagnostics
+import RoundtableKernel
 
 /// Decides what state a way is in, and when the next round begins. A pure state machine (rule Z13).
 struct TravelMonitor {
@@ -9,8 +10,6 @@ struct TravelMonitor {
     private var failures = 0
     private var isBusy = false
 
-    private static let longestPause = 60.0
-
     init(_ status: OutboxTravelStatus, interval: Double) {
         self.status = status
         self.interval = interval
@@ -18,7 +17,10 @@ struct TravelMonitor {
 
     /// How long to wait before the next round, in seconds.
     var pause: Double {
-        if failures > 0 { return max(interval, min(Self.longestPause, interval * Double(1 << min(16, failures)))) }
+        if failures > 0 {
+            let backoff = Backoff(Duration(inSeconds: interval * 2), upTo: .seconds(60))
+            return max(interval, Double(backoff.pause(after: failures)) / 1e9)
+        }
         return isBusy ? 0 : interval
     }
 

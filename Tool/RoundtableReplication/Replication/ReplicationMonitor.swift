@@ -1,6 +1,7 @@
 import Foundation
 import Roundtable
 import RoundtableDiagnostics
+import RoundtableKernel
 import RoundtableProcesses
 
 /// Decides what state a replication is in, from what Litestream writes, answers and does. A pure state machine.
@@ -38,10 +39,10 @@ struct ReplicationMonitor {
 
     /// After so many unanswered questions, Litestream counts as unresponsive.
     static let patience = 2
-    private static let longestPause = 60.0
+    private static let backoff = Backoff(.seconds(1), upTo: .seconds(60))
 
     /// How long to wait before Litestream is started again, in seconds.
-    var pause: Double { min(Self.longestPause, Double(1 << min(6, max(0, failedStarts - 1)))) }
+    var pause: Double { Double(Self.backoff.pause(after: failedStarts)) / 1e9 }
 
     /// Whether commits may be missing in the replica after Litestream was told to end at `time`: it was failing then, or has failed since.
     func mayMissCommits(sinceEnding time: Date) -> Bool {
@@ -74,7 +75,7 @@ struct ReplicationMonitor {
             enter(.unresponsive, problem, at: now)
         case .ended(let exit):
             // A program that has worked for a while begins with short pauses again.
-            failedStarts = now.timeIntervalSince(startedAt) > Self.longestPause ? 1 : failedStarts + 1
+            failedStarts = now.timeIntervalSince(startedAt) > Double(Self.backoff.longest) / 1e9 ? 1 : failedStarts + 1
             let problem = LitestreamProblem(ended: exit, after: lastError?.problem)
             status.litestream = nil
             enter(.ended, problem, at: now)

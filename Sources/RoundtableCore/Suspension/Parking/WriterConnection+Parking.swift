@@ -30,7 +30,7 @@ extension WriterConnection {
     /// Returns the queue for a new access, and opens the connection if it was parked.
     ///
     /// - throws: `DatabaseError.suspended` while the database is parked; what opening throws, ``EncryptionError`` included, after
-    ///   which the next access tries again; ``NotBegun`` when opening was given up because the gate was closed.
+    ///   which the next access tries again; ``Refusal/turnedBack`` when opening was given up because the gate was closed.
     func openedQueue() throws -> DatabaseQueue {
         try link.withLock { link in
             switch link.phase {
@@ -63,7 +63,7 @@ extension WriterConnection {
         } catch let error as DatabaseError {
             // This is decided here, because another access may retry next.
             let isForGate = error.resultCode == .SQLITE_BUSY && gate.hasGivenUp.load(ordering: .acquiring)
-            throw isForGate ? NotBegun(reason: error.naming(path), isForGate: true) : error.naming(path) as any Error
+            throw isForGate ? Refusal.turnedBack : error.naming(path) as any Error
         } catch let error as EncryptionError {
             throw error
         } catch let error as SharedDatabaseError {
@@ -76,10 +76,10 @@ extension WriterConnection {
     /// Schedules `body` on the connection, if the connection is open or can be opened again.
     ///
     /// - Parameters:
-    ///   - pause: how long to wait before the next attempt if this one fails.
+    ///   - backoff: how long to wait before the next attempt if this one fails.
     ///   - failed: called with the error of each attempt that fails and is retried.
     func soon(
-        pause: RetryPause = RetryPause(),
+        backoff: Backoff = .reopening,
         failed: @escaping @Sendable (any Error) -> Void = { _ in },
         _ body: @escaping @Sendable (Database) -> Void
     ) {
@@ -96,7 +96,7 @@ extension WriterConnection {
                 // The caller of `soon` asks again after the suspension.
                 if (error as? DatabaseError)?.isSuspension == true { return }
                 failed(error)
-                pause.run { [weak self] in self?.soon(pause: pause.next, failed: failed, body) }
+                backoff.retry { [weak self] in self?.soon(backoff: $0, failed: failed, body) }
             }
         }
     }
