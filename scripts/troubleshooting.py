@@ -29,6 +29,7 @@ TEXTS = [
     "RoundtableCore/Connections/ForeignCompanions.swift",
     "RoundtableCore/Inspection/LockHolders/DatabaseError+LockHolder.swift",
     "RoundtableCore/Inspection/LockHolders/LockHolder.swift",
+    "RoundtableCore/Locations/DatabaseURI+Sharing.swift",
     "RoundtableDiagnostics/OutboxTravel/OutboxTravelCause.swift",
     "RoundtableDiagnostics/Reports/ReplicationCause.swift",
     "RoundtableFiles/FileSystem/FileProblem.swift",

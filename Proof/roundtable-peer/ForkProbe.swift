@@ -50,7 +50,7 @@ func errorOfForkedChild(_ database: SharedDatabase) throws -> String {
                     try SharedDatabase.openReadOnly(at: url, schema: .unmanaged, as: "child")
                     as SharedDatabase.Availability
             },
-            outcome("openQueue") { _ = try UnsharedDatabase.openQueue(at: .file(url)) },
+            outcome("openQueue") { _ = try UnsharedDatabase.openQueue(at: url) },
             outcome("status") { _ = try DatabaseStatus(ofDatabaseAt: url) },
             outcome("closed before") { _ = try DatabaseStatus(ofDatabaseAt: closed) },
         ]

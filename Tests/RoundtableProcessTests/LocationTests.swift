@@ -14,23 +14,23 @@ extension ProcessTests {
                 let peer = try fleet.spawn("app")
                 try peer.call(isParticipant ? .open(fleet.opening(peer)) : .openPool(fleet.opening(peer)))
                 try peer.call(.write(rows: 1))
-                for uri in [
-                    DatabaseURI(path: fleet.database.path, isUnlocked: true),
-                    DatabaseURI(path: fleet.database.path, isImmutable: true),
-                ] {
+                func with(_ parameter: String) -> URL {
+                    fleet.database.appending(queryItems: [URLQueryItem(name: parameter, value: "1")])
+                }
+                for url in [with("nolock"), with("immutable")] {
                     let error = #expect(throws: DatabaseLocationError.self) {
-                        try UnsharedDatabase.openQueue(at: .uri(uri))
+                        try UnsharedDatabase.openQueue(at: url)
                     }
                     let name = isParticipant ? "app" : "roundtable-peer"
                     #expect(error?.description.contains("'\(name)' (pid \(peer.pid)) has the file open") == true)
                 }
                 // With SQLite's locks it is one of several.
-                let queue = try UnsharedDatabase.openQueue(at: .file(fleet.database))
+                let queue = try UnsharedDatabase.openQueue(at: fleet.database)
                 #expect(try queue.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM entry") } == 1)
                 try queue.close()
                 try peer.call(.close)
                 let alone = try UnsharedDatabase.openQueue(
-                    at: .uri(DatabaseURI(path: fleet.database.path, mode: .readOnly, isImmutable: true))
+                    at: with("immutable").appending(queryItems: [URLQueryItem(name: "mode", value: "ro")])
                 )
                 try alone.close()
             }

@@ -8,12 +8,14 @@ extension SharedDatabase {
     /// the same time: one of them does the work, and the others wait for it.
     ///
     /// - Parameters:
-    ///   - url: the database file. Its folder must exist.
+    ///   - url: the database file. Its folder must exist. It can have [SQLite's parameters](https://www.sqlite.org/uri.html): with
+    ///     `?mode=rw`, the file must exist. With `?mode=ro`, it is opened as by `openReadOnly(at:)`, and a database that is unavailable is
+    ///     an error. Parameters that would break sharing are refused with the reason; ``UnsharedDatabase`` opens such locations.
     ///   - schema: the schema that this process expects, and the migrations that lead to it.
     ///   - author: the name of this participant for other processes, such as `"app"` or `"share extension"`.
     ///   - options: how to wait and write.
-    /// - throws: ``SharedDatabaseError``; ``OutboxError`` for ``Options/outboxFolder``; ``EncryptionError``; `DatabaseError` with
-    ///   `SQLITE_NOTADB`, `SQLITE_CANTOPEN`, `SQLITE_FULL` …; `SQLITE_BUSY` when another process has been creating or migrating
+    /// - throws: ``SharedDatabaseError``; ``DatabaseLocationError``; ``OutboxError`` for ``Options/outboxFolder``; ``EncryptionError``;
+    ///   `DatabaseError` with `SQLITE_NOTADB`, `SQLITE_CANTOPEN`, `SQLITE_FULL` …; `SQLITE_BUSY` when another process has been creating or migrating
     ///   the database for longer than ``Options/setupTimeout``; what a migration throws.
     public static func open(
         at url: URL,
@@ -44,7 +46,8 @@ extension SharedDatabase {
     /// The result reports a missing database or another schema; these are not errors. Roundtable creates nothing, not even a
     /// control block. (SQLite creates `-wal` and `-shm` beside a database in WAL mode that has lost them.)
     ///
-    /// - throws: ``SharedDatabaseError``; ``OutboxError`` for ``Options/outboxFolder``; ``EncryptionError``; `DatabaseError`.
+    /// - throws: ``SharedDatabaseError``; ``DatabaseLocationError``; ``OutboxError`` for ``Options/outboxFolder``; ``EncryptionError``;
+    ///   `DatabaseError`.
     public static func openReadOnly(
         at url: URL,
         schema: Schema,

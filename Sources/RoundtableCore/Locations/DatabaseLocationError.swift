@@ -9,7 +9,14 @@ public enum DatabaseLocationError: Error, Equatable, Sendable {
     case urisAreOff(location: String)
 
     /// ``SharedDatabase`` does not open this location, because processes could not share it, or not safely.
-    case notShareable(location: String, ShareHindrance)
+    case notShareable(location: String, reason: String)
+
+    /// The database is in WAL mode and has no `-shm` file, and none can be created in its folder.
+    case noWalIndex(path: String)
+
+    /// The database is in WAL mode, its `-wal` or `-shm` file is missing, and this process, which only reads, would create it so that
+    /// others who may write the database could not write it.
+    case companionsWouldKeepWritersOut(path: String)
 
     /// The location says `nolock` or `immutable`, and other users have the file open: no locks would be taken or respected.
     case inUse(location: String, parameter: String, users: [String])
@@ -27,87 +34,6 @@ public enum DatabaseLocationError: Error, Equatable, Sendable {
     case unreadableWAL(path: String, bytes: Int)
 }
 
-/// The reason why processes cannot share a database.
-public enum ShareHindrance: Error, Equatable, Sendable {
-    case inMemory
-    case temporary
-    case unlocked
-    case immutable
-    /// The VFS is not the default one, and does not respect the default VFS's locks.
-    case otherVFS(String, default: String)
-    case sharedCache
-    case powersafeOverwrite
-    case permissionsOf
-    /// The URI has a parameter whose meaning only one VFS knows.
-    case unknownParameter(String)
-    /// The database is in WAL mode and has no `-shm` file, and none can be created in its folder.
-    case noWalIndex
-    /// The database is in WAL mode, its `-wal` or `-shm` file is missing, and this process, which only reads, would create it so that
-    /// others who may write the database could not write it.
-    case companionsWouldKeepWritersOut
-}
-
-extension ShareHindrance: CustomStringConvertible {
-    public var description: String {
-        let unshared = "UnsharedDatabase.openQueue(at:)"
-        return switch self {
-        case .inMemory:
-            "a database in memory belongs to one process: others cannot see it. Share a file, or open it for this process alone with \(unshared)"
-        case .temporary:
-            """
-            a temporary database belongs to one connection, and its file has no name that others could open. Share a file, or open it with \
-            \(unshared)
-            """
-        case .unlocked:
-            """
-            nolock takes no locks, so two processes can write at the same time, which corrupts the file. Leave it out; for a file that no other \
-            process has open, \(unshared)
-            """
-        case .immutable:
-            """
-            immutable says that the file cannot change: SQLite takes no locks, does not look at the -wal file, and sees no commit of any \
-            process. Leave it out; for a file that no process writes, such as one that comes with the app, \(unshared)
-            """
-        case .otherVFS(let name, let standard):
-            """
-            the locks and the shared memory of the VFS '\(name)' are not those of the default one, '\(standard)': processes that use \
-            different ones do not exclude each other. Leave it out, or have every program make it the default; for this process alone, \
-            \(unshared)
-            """
-        case .sharedCache:
-            """
-            cache=shared makes readers and writers of this process lock each other's tables, and readers would not have a moment of their \
-            own. Leave it out: SharedDatabase has connections of its own for reads
-            """
-        case .powersafeOverwrite:
-            """
-            psow would have to be the same for all connections, and most are Roundtable's own. Leave it out; Options.durability \
-            determines what survives a power cut
-            """
-        case .permissionsOf:
-            """
-            modeof is about one of several files, which have to be usable by the same processes: -wal, -shm and the control block take the permissions \
-            of the database file. Leave it out, and create the file with the right permissions, or change them, before others open it
-            """
-        case .unknownParameter(let name):
-            """
-            Roundtable cannot make every process use '\(name)' in the same way. Leave it out; for this process alone, \(unshared)
-            """
-        case .noWalIndex:
-            """
-            it is in WAL mode and has no -shm file, which cannot be created here, so no process can be writing it and there is nothing to share. \
-            Open it with \(unshared) and a configuration that is readonly
-            """
-        case .companionsWouldKeepWritersOut:
-            """
-            it is in WAL mode without its -wal or -shm file, and this process (user \(geteuid())) would create files that keep others out who may \
-            write the database. Open it once with a process of its owner; until then, read it with \(unshared) and a configuration \
-            that is readonly
-            """
-        }
-    }
-}
-
 extension DatabaseLocationError: CustomStringConvertible, LocalizedError {
     public var description: String {
         switch self {
@@ -118,7 +44,18 @@ extension DatabaseLocationError: CustomStringConvertible, LocalizedError {
             read-only, to observe, and to name databases in memory. Build SQLite with SQLITE_USE_URI=1, or call \
             sqlite3_config(SQLITE_CONFIG_URI, 1) before anything in the program uses SQLite.
             """
-        case .notShareable(let location, let hindrance): "\(location): cannot be shared: \(hindrance)."
+        case .notShareable(let location, let reason): "\(location): cannot be shared: \(reason)."
+        case .noWalIndex(let path):
+            """
+            \(path): cannot be shared: it is in WAL mode and has no -shm file, which cannot be created here, so no process can be writing it \
+            and there is nothing to share. Open it with UnsharedDatabase.openQueue(at:) and a configuration that is readonly.
+            """
+        case .companionsWouldKeepWritersOut(let path):
+            """
+            \(path): cannot be shared: it is in WAL mode without its -wal or -shm file, and this process (user \(geteuid())) would create files \
+            that keep others out who may write the database. Open it once with a process of its owner; until then, read it with \
+            UnsharedDatabase.openQueue(at:) and a configuration that is readonly.
+            """
         case .inUse(let location, let parameter, let users):
             """
             \(location): not opened with \(parameter), since \(users.joined(separator: ", ")) \(users.count == 1 ? "has" : "have") the file \

@@ -55,7 +55,7 @@ enum ReadingPlace: Equatable {
     /// process that only reads.
     static func refuseLockingOut(databasePath path: String) throws {
         if case .lockingOut = try ReadingPlace(databasePath: path) {
-            throw DatabaseLocationError.notShareable(location: path, .companionsWouldKeepWritersOut)
+            throw DatabaseLocationError.companionsWouldKeepWritersOut(path: path)
         }
     }
 
@@ -63,8 +63,8 @@ enum ReadingPlace: Equatable {
     static func refuseStill(databasePath path: String) throws {
         switch try ReadingPlace(databasePath: path) {
         case .usual: break
-        case .lockingOut: throw DatabaseLocationError.notShareable(location: path, .companionsWouldKeepWritersOut)
-        case .still: throw DatabaseLocationError.notShareable(location: path, .noWalIndex)
+        case .lockingOut: throw DatabaseLocationError.companionsWouldKeepWritersOut(path: path)
+        case .still: throw DatabaseLocationError.noWalIndex(path: path)
         case .unreadable(let bytes): throw DatabaseLocationError.unreadableWAL(path: path, bytes: bytes)
         }
     }

@@ -59,7 +59,17 @@ extension SharedDatabase {
         features: [any DatabaseFeature.Type]
     ) throws -> SharedDatabase {
         PlatformLifecycle.followOnce()
-        let file = try DatabaseFile(url)
+        let uri = try DatabaseURI(url)
+        let file = try DatabaseFile(shared: uri)
+        switch uri["mode"] {
+        case "ro":
+            switch try openReadOnlyNow(at: url, schema: schema, as: author, options: options, features: features) {
+            case .available(let database): return database
+            case .unavailable(let reason): throw DatabaseLocationError.unavailable(path: file.path, reason)
+            }
+        case "rw" where file.size == nil: throw DatabaseLocationError.noSuchFile(path: file.path)
+        default: break
+        }
         try schema.check(path: file.path)
         if options.configuration.readonly { throw SharedDatabaseError.readOnlyConfiguration(path: file.path) }
         if !options.followsOther { try ReadReplica.refuse(databasePath: file.path) }
@@ -125,7 +135,8 @@ extension SharedDatabase {
         features: [any DatabaseFeature.Type]
     ) throws -> Availability {
         PlatformLifecycle.followOnce()
-        let file = try DatabaseFile(url)
+        let uri = try DatabaseURI(url)
+        let file = try DatabaseFile(shared: uri)
         try schema.check(path: file.path)
         guard !file.isAbsentOrEmpty else { return .unavailable(.notCreated) }
         try ForeignCompanions.refuse(databasePath: file.path)
@@ -171,7 +182,7 @@ extension SharedDatabase {
                 }
             } catch let error as DatabaseError {
                 // The file may have been removed, or another process may be creating it, since the check above.
-                if try DatabaseFile(url).isAbsentOrEmpty { return .unavailable(.notCreated) }
+                if try DatabaseFile(shared: uri).isAbsentOrEmpty { return .unavailable(.notCreated) }
                 try ReadingPlace.refuseStill(databasePath: file.path)
                 throw error.naming(file.path)
             }

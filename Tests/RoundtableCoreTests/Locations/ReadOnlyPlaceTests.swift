@@ -51,8 +51,8 @@
                 var configuration = Configuration()
                 configuration.readonly = true
                 let sql = "SELECT sum(a) FROM t"
-                let queue = try UnsharedDatabase.openQueue(at: .file(url), configuration: configuration)
-                let pool = try UnsharedDatabase.openPool(at: .uri(DatabaseURI(path: url.path, mode: .readOnly)))
+                let queue = try UnsharedDatabase.openQueue(at: url, configuration: configuration)
+                let pool = try UnsharedDatabase.openPool(at: url.sqlite("mode=ro"))
                 return try [
                     queue.read { try Int.fetchOne($0, sql: sql) }, pool.read { try Int.fetchOne($0, sql: sql) },
                 ]
@@ -86,7 +86,7 @@
             let url = url
             @Sendable func answer() throws -> (role: SharedDatabase.Role, sum: Int?)? {
                 let answer: SharedDatabase.Availability = try SharedDatabase.openReadOnly(
-                    at: .file(url),
+                    at: url,
                     schema: .unmanaged,
                     as: "reader"
                 )
@@ -95,12 +95,12 @@
             }
             try create(mode: "WAL")
             let path = System.resolvedPath(url.path)
-            let refusal = DatabaseLocationError.notShareable(location: path, .noWalIndex)
+            let refusal = DatabaseLocationError.noWalIndex(path: path)
             await #expect(throws: refusal) { try await OtherUser.run { _ = try answer() } }
             #expect(refusal.description.contains("UnsharedDatabase.openQueue(at:)"))
             await #expect(throws: DatabaseError.self) {
                 try await OtherUser.run {
-                    _ = try SharedDatabase.open(at: .file(url), schema: .unmanaged, as: "app") as SharedDatabase
+                    _ = try SharedDatabase.open(at: url, schema: .unmanaged, as: "app") as SharedDatabase
                 }
             }
             try FileManager.default.removeItem(at: url)
@@ -124,7 +124,7 @@
             let before = try files()
             let read: @Sendable () throws -> Int? = {
                 let answer: SharedDatabase.Availability = try SharedDatabase.openReadOnly(
-                    at: .file(url),
+                    at: url,
                     schema: .unmanaged,
                     as: "reader"
                 )
@@ -134,7 +134,7 @@
             }
             if mode == 0o644 {
                 let path = System.resolvedPath(url.path)
-                let refusal = DatabaseLocationError.notShareable(location: path, .companionsWouldKeepWritersOut)
+                let refusal = DatabaseLocationError.companionsWouldKeepWritersOut(path: path)
                 await #expect(throws: refusal) { _ = try await OtherUser.run(read) }
                 #expect(try files() == before)
                 #expect(try await sums() == [1, 1])
@@ -145,7 +145,7 @@
             }
             // The owner can write in any case.
             let rows = try await OtherUser.run(as: 4711) {
-                let db: SharedDatabase = try SharedDatabase.open(at: .file(url), schema: .unmanaged, as: "app")
+                let db: SharedDatabase = try SharedDatabase.open(at: url, schema: .unmanaged, as: "app")
                 defer { try? db.close() }
                 try db.write { try $0.execute(sql: "INSERT INTO t VALUES (2)") }
                 return try db.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM t") }

@@ -38,7 +38,7 @@
 
         private func openReadOnly() throws {
             let answer: SharedDatabase.Availability = try SharedDatabase.openReadOnly(
-                at: .file(url),
+                at: url,
                 schema: .unmanaged,
                 as: "other"
             )
@@ -107,7 +107,7 @@
             var options = SharedDatabase.Options()
             options.suspensionPolicy = .everything
             let db = try await OtherUser.run { [url, options] in
-                try SharedDatabase.open(at: .file(url), schema: .unmanaged, as: "other", options: options)
+                try SharedDatabase.open(at: url, schema: .unmanaged, as: "other", options: options)
             }
             let reader = try DatabaseQueue(path: path)
             try await reader.read { _ = try Int.fetchOne($0, sql: "SELECT count(*) FROM t") }

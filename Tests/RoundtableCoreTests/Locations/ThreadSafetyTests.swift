@@ -18,9 +18,9 @@ import Testing
     /// Many threads open, use and close the same location, alone and through a database that they share.
     @Test(.timeLimit(.minutes(2)), arguments: 0..<4) func manyThreads(kind: Int) async throws {
         let folder = try TemporaryFolder()
-        let path = folder.file("db.sqlite").path
+        let url = folder.file("db.sqlite")
+        let name = UUID().uuidString
         let (threads, rounds) = (8, 12)
-        let location: DatabaseLocation = kind == 3 ? .memory(named: UUID().uuidString) : .file(path: path)
         @Sendable func open(_ author: String) throws -> any DatabaseWriter {
             var configuration = Configuration()
             configuration.busyMode = .timeout(60)
@@ -28,11 +28,11 @@ import Testing
             case 0:
                 var options = SharedDatabase.Options()
                 options.busyTimeout = .seconds(60)
-                return try SharedDatabase.open(at: location, schema: Schema(migrator()), as: author, options: options)
+                return try SharedDatabase.open(at: url, schema: Schema(migrator()), as: author, options: options)
                     as SharedDatabase
-            case 1: return try UnsharedDatabase.openQueue(at: location, configuration: configuration)
-            case 2: return try UnsharedDatabase.openPool(at: location, configuration: configuration)
-            default: return try UnsharedDatabase.openQueue(at: location, configuration: configuration)
+            case 1: return try UnsharedDatabase.openQueue(at: url, configuration: configuration)
+            case 2: return try UnsharedDatabase.openPool(at: url, configuration: configuration)
+            default: return try UnsharedDatabase.inMemory(named: name, configuration: configuration)
             }
         }
         let common = try open("common")

@@ -31,59 +31,51 @@ import Testing
 
     @Test func memory() throws {
         let name = "a/b?c=d&e#f %41 \(UUID())"
-        let one = try UnsharedDatabase.openQueue(at: .memory(named: name))
+        let one = try UnsharedDatabase.inMemory(named: name)
         try one.write { try $0.execute(sql: "CREATE TABLE t (a); INSERT INTO t VALUES (3)") }
-        let two = try UnsharedDatabase.openQueue(at: .memory(named: name))
+        let two = try UnsharedDatabase.inMemory(named: name)
         #expect(try sum(two) == 3)
-        #expect(throws: DatabaseError.self) { try sum(UnsharedDatabase.openQueue(at: .memory(named: name + "x"))) }
-        #expect(throws: DatabaseError.self) { try sum(UnsharedDatabase.openQueue(at: .memory())) }
+        #expect(throws: DatabaseError.self) { try sum(UnsharedDatabase.inMemory(named: name + "x")) }
+        #expect(throws: DatabaseError.self) { try sum(UnsharedDatabase.inMemory()) }
         try one.close()
         #expect(try sum(two) == 3)
         try two.close()
-        #expect(throws: DatabaseError.self) { try sum(UnsharedDatabase.openQueue(at: .memory(named: name))) }
-        #expect(throws: DatabaseLocationError.self) { try UnsharedDatabase.openQueue(at: .memory(named: "")) }
+        #expect(throws: DatabaseError.self) { try sum(UnsharedDatabase.inMemory(named: name)) }
+        #expect(throws: DatabaseLocationError.self) { try UnsharedDatabase.inMemory(named: "") }
     }
 
-    /// Names that SQLite would cut, or take for something else than the properties say.
+    /// Names that SQLite would cut, and parameters that it would ignore.
     @Test func misleadingNames() throws {
         try create()
-        func uri(_ change: (inout DatabaseURI) -> Void) -> DatabaseLocation {
-            var uri = DatabaseURI(path: url.path)
-            change(&uri)
-            return .uri(uri)
-        }
-        for (location, reason) in [
-            (.memory(named: "a\0b"), "NUL"), (.file(path: url.path + "\0b"), "NUL"),
-            (uri { $0.vfs = "a\0b" }, "NUL"),
-            (uri { $0.otherParameters = [.init("a", "b\0c")] }, "NUL"),
-            (uri { $0.otherParameters = [.init("nolock", "1")] }, "'nolock' has a property of its own"),
-            (uri { $0.otherParameters = [.init("mode", "memory")] }, "'mode' has a property of its own"),
-            (uri { $0.otherParameters = [.init("a", "1"), .init("a", "2")] }, "'a' is there twice"),
-            (uri { $0.otherParameters = [.init("", "1")] }, "has no name"),
-        ] as [(DatabaseLocation, String)] {
-            let error = #expect(throws: DatabaseLocationError.self, "\(location)") {
-                try UnsharedDatabase.openQueue(at: location)
-            }
+        func check(_ reason: String, _ open: () throws -> Void) {
+            let error = #expect(throws: DatabaseLocationError.self, "\(reason)", performing: open)
             #expect(error?.description.contains(reason) == true, "\(String(describing: error))")
-            #expect(throws: DatabaseLocationError.self) {
-                try SharedDatabase.open(at: location, schema: .unmanaged, as: "app")
-            }
+        }
+        check("NUL") { _ = try UnsharedDatabase.inMemory(named: "a\0b") }
+        for (location, reason) in [
+            (try #require(URL(string: url.absoluteString + "%00b")), "NUL"), (url.sqlite("vfs=a%00b"), "NUL"),
+            (url.sqlite("a=b%00c"), "NUL"), (url.sqlite("nolock=1&%6Eolock=0"), "'nolock' is there twice"),
+            (url.sqlite("a=1&a=2"), "'a' is there twice"), (url.sqlite("=1"), "has no name"),
+        ] {
+            check(reason) { _ = try UnsharedDatabase.openQueue(at: location) }
+            check(reason) { _ = try UnsharedDatabase.openPool(at: location) }
+            check(reason) { _ = try SharedDatabase.open(at: location, schema: .unmanaged, as: "app") as SharedDatabase }
         }
     }
 
     /// What keeps SQLite from opening a file, in other words than the permission to read it.
     @Test func whatIsInTheWay() throws {
-        func refused(_ uri: DatabaseURI, _ reason: String) {
-            let error = #expect(throws: (any Error).self) { try UnsharedDatabase.openQueue(at: .uri(uri)) }
+        func refused(_ url: URL, _ reason: String) {
+            let error = #expect(throws: (any Error).self) { try UnsharedDatabase.openQueue(at: url) }
             let text = error.map { "\($0)" } ?? ""
             #expect(text.contains(reason) && !text.contains("permission"), "\(text)")
         }
-        refused(DatabaseURI(path: folder.url.path), "is a folder")
-        refused(DatabaseURI(path: folder.url.path + "/none/db.sqlite"), "/none does not exist")
+        refused(folder.url, "is a folder")
+        refused(folder.file("none/db.sqlite"), "/none does not exist")
         try create(mode: "WAL")
-        refused(DatabaseURI(path: url.path, vfs: "none"), "no VFS 'none'")
-        refused(DatabaseURI(path: url.path, isUnlocked: true), "is in WAL mode")
-        #expect(try sum(UnsharedDatabase.openQueue(at: .uri(DatabaseURI(path: url.path, isImmutable: true)))) == 1)
+        refused(url.sqlite("vfs=none"), "no VFS 'none'")
+        refused(url.sqlite("nolock=1"), "is in WAL mode")
+        #expect(try sum(UnsharedDatabase.openQueue(at: url.sqlite("immutable=1"))) == 1)
     }
 
     /// A SQLite that was built without them would create files of such names.
@@ -97,7 +89,7 @@ import Testing
     }
 
     @Test func temporary() throws {
-        let one = try UnsharedDatabase.openQueue(at: .temporary)
+        let one = try UnsharedDatabase.temporary()
         try one.write { db in
             try db.execute(sql: "CREATE TABLE t (a)")
             // More than the page cache: it goes to the disk.
@@ -107,24 +99,24 @@ import Testing
             )
         }
         #expect(try one.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM t") } == 5000)
-        #expect(throws: DatabaseError.self) { try sum(UnsharedDatabase.openQueue(at: .temporary)) }
+        #expect(throws: DatabaseError.self) { try sum(UnsharedDatabase.temporary()) }
     }
 
     @Test func files() throws {
         #expect(throws: DatabaseLocationError.noSuchFile(path: System.resolvedPath(url.path))) {
-            try UnsharedDatabase.openQueue(at: .uri(DatabaseURI(path: url.path, mode: .readWrite)))
+            try UnsharedDatabase.openQueue(at: url.sqlite("mode=rw"))
         }
-        let queue = try UnsharedDatabase.openQueue(at: .file(url))
+        let queue = try UnsharedDatabase.openQueue(at: url)
         #expect(queue.path == url.path)
         try queue.write { try $0.execute(sql: "CREATE TABLE t (a); INSERT INTO t VALUES (1)") }
         try queue.close()
-        let pool = try UnsharedDatabase.openPool(at: .file(url))
+        let pool = try UnsharedDatabase.openPool(at: url)
         try pool.write { try $0.execute(sql: "INSERT INTO t VALUES (2)") }
         #expect(try sum(pool) == 3)
         #expect(try pool.read { try String.fetchOne($0, sql: "PRAGMA journal_mode") } == "wal")
         var readOnly = Configuration()
         readOnly.readonly = true
-        for location in [DatabaseLocation.file(url), .uri(DatabaseURI(path: url.path, mode: .readWriteCreate))] {
+        for location in [url, url.sqlite("mode=rwc"), url.sqlite("mode=ro")] {
             let reader = try UnsharedDatabase.openQueue(at: location, configuration: readOnly)
             #expect(try sum(reader) == 3)
             #expect(throws: DatabaseError.self) { try reader.write { try $0.execute(sql: "DELETE FROM t") } }
@@ -133,25 +125,26 @@ import Testing
 
     @Test func pools() throws {
         try create()
-        func refused(_ location: DatabaseLocation, _ reason: String) {
-            let error = #expect(throws: DatabaseLocationError.self) { try UnsharedDatabase.openPool(at: location) }
+        func refused(_ url: URL?, _ reason: String) throws {
+            let url = try #require(url)
+            let error = #expect(throws: DatabaseLocationError.self) { try UnsharedDatabase.openPool(at: url) }
             #expect(error?.description.contains(reason) == true, "\(String(describing: error))")
         }
-        refused(.memory(), "in memory")
-        refused(.memory(named: "a"), "in memory")
-        refused(.temporary, "no name")
-        refused(.uri(DatabaseURI(path: url.path, cache: .shared)), "cache=shared")
-        refused(.uri(DatabaseURI(path: url.path, isUnlocked: true)), "nolock")
-        for uri in [DatabaseURI(path: url.path, mode: .readOnly), DatabaseURI(path: url.path, isImmutable: true)] {
-            #expect(try sum(UnsharedDatabase.openPool(at: .uri(uri))) == 1)
+        try refused(URL(string: "file::memory:"), "in memory")
+        try refused(URL(string: "file:a?mode=memory"), "in memory")
+        try refused(URL(string: "file:"), "no name")
+        try refused(url.sqlite("cache=shared"), "cache=shared")
+        try refused(url.sqlite("nolock=1"), "nolock")
+        for query in ["mode=ro", "immutable=1", "nolock=1&mode=ro"] {
+            #expect(try sum(UnsharedDatabase.openPool(at: url.sqlite(query))) == 1)
         }
     }
 
     /// Without locks only what nobody else has open.
     @Test(.enabled(if: listsLocks, "the system does not list locks")) func withoutLocks() throws {
         try create()
-        let unlocked = DatabaseLocation.uri(DatabaseURI(path: url.path, isUnlocked: true))
-        let immutable = DatabaseLocation.uri(DatabaseURI(path: url.path, isImmutable: true))
+        let unlocked = url.sqlite("nolock=1")
+        let immutable = url.sqlite("immutable=1")
         for location in [unlocked, immutable] { #expect(try sum(UnsharedDatabase.openQueue(at: location)) == 1) }
         let db = try SharedDatabase.open(at: url, schema: .unmanaged, as: "app")
         for location in [unlocked, immutable] {

@@ -21,7 +21,7 @@ import Testing
     private func copyBooks(from old: URL, to db: SharedDatabase) async throws {
         var configuration = Configuration()
         configuration.readonly = true
-        let yap = try UnsharedDatabase.openQueue(at: .file(old), configuration: configuration)
+        let yap = try UnsharedDatabase.openQueue(at: old, configuration: configuration)
         let decoder = PropertyListDecoder()
         while true {
             let last = try await db.read { (db) throws in

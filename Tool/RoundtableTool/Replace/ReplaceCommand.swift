@@ -184,7 +184,7 @@ struct ReplaceCommand: AsyncParsableCommand {
         guard onlooker.missesWAL else { return try onlooker.connection(waitingUpTo: .seconds(1)) }
         var configuration = Configuration()
         configuration.readonly = true
-        return try UnsharedDatabase.openQueue(at: .file(source), configuration: configuration)
+        return try UnsharedDatabase.openQueue(at: source, configuration: configuration)
     }
 
     private static func migrations(_ db: Database) throws -> Set<String> {

@@ -182,7 +182,7 @@ struct WatchCommand: ParsableCommand {
             case .unavailable: throw SharedDatabaseError.notAFile(path: url.path, reason: Onlooker.noSuchFile)
             }
         } catch let error as DatabaseLocationError {
-            guard case .notShareable(_, .companionsWouldKeepWritersOut) = error else { throw error }
+            guard case .companionsWouldKeepWritersOut = error else { throw error }
             // A process that writes will create the missing files.
             throw NotYet(description: "\(error)")
         }

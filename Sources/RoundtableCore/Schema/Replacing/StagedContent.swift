@@ -36,7 +36,7 @@ final class StagedContent: @unchecked Sendable {
         configuration.observesSuspensionNotifications = false
         configuration.prepareDatabase { db in for companion in companions { try companion.install(in: db) } }
         queue = try Self.namingTemporaryFolder(source) {
-            try UnsharedDatabase.openQueue(at: .temporary, configuration: configuration)
+            try UnsharedDatabase.temporary(configuration: configuration)
         }
     }
 
@@ -102,7 +102,7 @@ final class StagedContent: @unchecked Sendable {
         configuration.busyMode = .callback { handler.next(tries: $0) }
         do {
             let original = try UnsharedDatabase.openQueue(
-                at: .file(URL(fileURLWithPath: source)),
+                at: URL(fileURLWithPath: source),
                 configuration: configuration
             )
             defer { try? original.close() }
