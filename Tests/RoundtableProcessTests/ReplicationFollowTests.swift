@@ -52,9 +52,9 @@ extension ProcessTests {
                 defer { for reader in readers { try? reader.close() } }
                 let seen = Mutex<[[State]]>([[], []])
                 let observations = readers.enumerated().map { index, reader in
-                    ValueObservation.tracking(Self.state).start(in: reader, scheduling: .async(onQueue: DispatchQueue(label: "values"))) {
-                        error in
-                        Issue.record("\(error)")
+                    let queue = DispatchQueue(label: "values")
+                    return ValueObservation.tracking(Self.state).start(in: reader, scheduling: .async(onQueue: queue)) {
+                        Issue.record("\($0)")
                     } onChange: { state in
                         seen.withLock { $0[index].append(state) }
                     }

@@ -147,7 +147,8 @@ import Testing
             }
             return try Player.fetchCount(db)
         }
-        let cancellable = observation.start(in: a, scheduling: .async(onQueue: DispatchQueue(label: "values"))) { error in
+        let queue = DispatchQueue(label: "values")
+        let cancellable = observation.start(in: a, scheduling: .async(onQueue: queue)) { error in
             errors.change { $0.append(error) }
         } onChange: { value in
             values.change { $0.append(value) }

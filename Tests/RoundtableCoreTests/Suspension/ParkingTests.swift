@@ -82,8 +82,9 @@ import Testing
         try add("A", to: db)
         let snapshot = try await db.makeSnapshot()
         let values = Shared(0)
+        let queue = DispatchQueue(label: "values")
         let cancellable = ValueObservation.tracking(Player.fetchCount)
-            .start(in: db, scheduling: .async(onQueue: DispatchQueue(label: "values")), onError: { _ in }) { _ in values.change { $0 += 1 } }
+            .start(in: db, scheduling: .async(onQueue: queue), onError: { _ in }) { _ in values.change { $0 += 1 } }
         try await eventually("a value") { values.value == 1 }
         _ = try await (db.read(Player.fetchCount), db.read(Player.fetchCount))
         #expect(try !openFiles.isEmpty)
