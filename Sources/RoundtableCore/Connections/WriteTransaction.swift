@@ -28,6 +28,8 @@ final class WriteTransaction: TransactionObserver {
     private let gate: SuspensionGate?
     /// Whether a commit has been made since `beginAccess()`.
     var hasCommitted: Bool { commits != commitsBeforeAccess }
+    /// Whether `BEGIN` has failed since `beginAccess()`. Nothing has run then.
+    private(set) var hasFailedToBegin = false
     private var commits = 0
     private var commitsBeforeAccess = 0
     /// The number of rollbacks on the connection. Code inside a transaction can thereby detect whether it is still the same
@@ -72,13 +74,20 @@ final class WriteTransaction: TransactionObserver {
     /// Releases the interruption, so that statements may run again.
     func endAccess() { interruption.release() }
 
-    func beginAccess() { commitsBeforeAccess = commits }
+    func beginAccess() {
+        commitsBeforeAccess = commits
+        hasFailedToBegin = false
+    }
 
     func noteUnseenCommit() { commits += 1 }
 
     /// - throws: ``Refusal/turnedBack`` when `BEGIN` fails because of the gate; otherwise what `BEGIN`, `updates` or `COMMIT` throws.
     func run(_ db: Database, _ updates: () throws -> Void) throws {
-        do { try begin.execute(db) } catch { throw gate?.isObstacle(error) == true ? Refusal.turnedBack : error }
+        do { try begin.execute(db) } catch {
+            if gate?.isObstacle(error) == true { throw Refusal.turnedBack }
+            hasFailedToBegin = true
+            throw error
+        }
         rollbacksBefore = rollbacks
         let commitsBefore = commits
         do {

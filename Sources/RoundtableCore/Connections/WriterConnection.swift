@@ -256,7 +256,7 @@ package final class WriterConnection: @unchecked Sendable {
         observers.addAll(to: db)
     }
 
-    /// Runs `updates` in a transaction. Call it on `queue`.
+    /// Begins a transaction, checks that the schema and the fence admit writes, and runs `updates`. Call it on `queue`.
     func transaction(_ db: Database, _ updates: () throws -> Void) throws {
         if isClosing { throw DatabaseError.closed(path) }
         try writeTransaction.run(db) {
@@ -361,6 +361,9 @@ package final class WriterConnection: @unchecked Sendable {
 
     /// Whether a commit has been made since `beginAccess()`.
     var hasCommitted: Bool { writeTransaction.hasCommitted }
+
+    /// Whether a transaction could not begin since `beginAccess()`. Nothing has run then.
+    var hasFailedToBegin: Bool { writeTransaction.hasFailedToBegin }
 
     /// Rolls back a transaction that an access has left open. Safe from any thread.
     func rollBackOpenTransaction() {

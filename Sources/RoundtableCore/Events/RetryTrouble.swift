@@ -27,7 +27,8 @@ package final class RetryTrouble<Step: Hashable & Sendable>: Sendable {
 
     /// An error that the suspension gate causes is none: the step follows when the database is resumed.
     package func failed(_ step: Step, _ error: any Error) {
-        if error is Refusal || (error as? DatabaseError)?.isSuspension == true { return }
+        if case Refusal.turnedBack = error { return }
+        if (error as? DatabaseError)?.isSuspension == true { return }
         isFailing.store(true, ordering: .sequentiallyConsistent)
         if state.withLock({ $0.failed(step, at: MonotonicClock.now) }) { reporter.report(interrupted(error)) }
     }

@@ -28,14 +28,23 @@ struct DatabaseURI: Equatable {
             if text.utf8.contains(0) { throw invalid("'\(encoded)' contains a NUL, where SQLite would cut it") }
             return text
         }
-        path = try text(parts.percentEncodedPath)
-        if let host = parts.host, path.isEmpty || !["", "localhost"].contains(host) {
+        // Foundation takes an escaped slash for a part of a name, and SQLite for a slash.
+        if parts.percentEncodedPath.range(of: "%2F", options: .caseInsensitive) != nil {
+            throw invalid("a name contains an escaped slash: write / between folders")
+        }
+        let path = try text(parts.percentEncodedPath)
+        // A URL of a folder ends with a slash. A database is a file.
+        self.path = path.utf8.count > 1 && path.utf8.last == UInt8(ascii: "/") ? String(path.dropLast()) : path
+        if let host = parts.host, !["", "localhost"].contains(host) {
             throw invalid("the host '\(host)' is not this one: write file:/// and the path")
         }
+        if parts.host != nil, path.isEmpty { throw invalid("it has no path: write file:/// and the path") }
         if let fragment = parts.percentEncodedFragment, fragment.contains("?") {
             throw invalid("'#\(fragment)' would be ignored: write %23 for a # that belongs to the name")
         }
         for item in parts.percentEncodedQueryItems ?? [] where !(item.name.isEmpty && item.value == nil) {
+            // A URL of a security-scoped bookmark has this of Foundation. It is for the system, which the process has asked by now.
+            if item.name == "applesecurityscope" { continue }
             let (name, value) = (try text(item.name), try text(item.value ?? ""))
             if name.isEmpty { throw invalid("a parameter has no name") }
             // SQLite compares bytes, and Swift compares characters.

@@ -128,7 +128,7 @@ extension Observatory {
     ///
     /// - Parameters:
     ///   - isLate: whether observers may have missed changes. They are then notified that anything may have changed.
-    ///   - pause: how long to wait before the next attempt if this one fails.
+    ///   - backoff: how long to wait before the next attempt if this one fails.
     func observeOnWriterEventually(isLate: Bool = false, backoff: Backoff = .reopening) {
         do {
             try observeOnWriter()

@@ -233,9 +233,6 @@ struct DatabaseSetUp {
         }
     }
 
-    /// How long one attempt keeps readers out at most, and how long they have before the next one. Overlapping reads that are shorter
-    /// than this cannot prevent the switch for ever.
-
     // Rule S2a: The switch to WAL needs EXCLUSIVE, and SQLite keeps PENDING while it waits for readers to end, which keeps out new readers
     // of all programs. So one attempt waits at most 250 ms (the first ones less: from 0.5 ms, doubled), and releases PENDING for as long
     // before the next attempt.

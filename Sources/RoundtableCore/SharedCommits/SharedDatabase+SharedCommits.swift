@@ -98,7 +98,8 @@ extension SharedDatabase {
     ) -> (end: SharedCommits.Transaction.End, error: (any Error)?) {
         switch result {
         case .success(nil): (.final, nil)
-        case .success: (.turnedBack, nil)
+        case .success(.turnedBack): (.turnedBack, nil)
+        case .success(.failed(let error)): (.failed, error)
         // What was committed to a file that is lost is not acknowledged (rule W12b).
         case .failure(let error):
             (writer.hasCommitted && files.loss == nil || error is NothingDone ? .final : .failed, error)

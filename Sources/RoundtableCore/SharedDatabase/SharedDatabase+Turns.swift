@@ -167,10 +167,11 @@ extension SharedDatabase {
             try await queue.writeWithoutTransaction { db in
                 hasBegun.store(true, ordering: .relaxed)
                 var result: T?
-                _ = try self.writing(db, write, visit, cancellation: cancellation) {
+                let refusal = try self.writing(db, write, visit, cancellation: cancellation) {
                     try Task.checkCancellation()
                     result = try body(db)
                 }
+                if case .failed(let error) = refusal { throw error }
                 return result
             }
         } onCancel: {
@@ -270,11 +271,16 @@ extension SharedDatabase {
             measured = nil
             return refusal
         } catch {
+            // The gate was closed after the transaction had failed to begin.
+            if writer.hasFailedToBegin, gate.isClosed {
+                measured = nil
+                return .turnedBack
+            }
             failure = error
             if meter != nil, measured == nil { measured = MeasuredWrite() }
             guard let ended = self.interruption(by: error) else {
                 // The closure may have replaced the error of the abort by one of its own.
-                if gate.isAborted, !writer.hasCommitted { interruption = .rolledBack }
+                if gate.isAborted, !writer.hasCommitted, !writer.hasFailedToBegin { interruption = .rolledBack }
                 throw error
             }
             interruption = ended.how
@@ -285,7 +291,9 @@ extension SharedDatabase {
     /// How the gate has ended a write, and the error of that; nil when the write ended for another reason. Call it on the
     /// writer's queue, inside the gate.
     func interruption(by error: any Error) -> (error: DatabaseError, how: SuspensionGate.Interruption)? {
-        guard let error = error as? DatabaseError, let access = gate.running else { return nil }
+        guard !writer.hasFailedToBegin, let error = error as? DatabaseError, let access = gate.running else {
+            return nil
+        }
         let how: SuspensionGate.Interruption = writer.hasCommitted ? .partly : .rolledBack
         switch error.resultCode {
         case .SQLITE_INTERRUPT, .SQLITE_ABORT:

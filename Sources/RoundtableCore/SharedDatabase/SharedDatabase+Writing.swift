@@ -88,6 +88,7 @@ extension SharedDatabase {
             } catch let refusal as Refusal {
                 throw refusal
             } catch {
+                if self.writer.hasFailedToBegin, self.gate.isClosed { throw Refusal.turnedBack }
                 result = .failure(self.interruption(by: error)?.error ?? error)
             }
             // The completion may write.

@@ -89,7 +89,7 @@ public final class OutboxDrain: Sendable {
     private let wake = MonotonicSemaphore()
     private let forkGeneration = rt_fork_generation()
 
-    /// The first and the longest pause after failures, in ns. Each pause is twice as long as the one before.
+    /// The pauses after failures.
     private static let backoff = Backoff(.milliseconds(250), upTo: .seconds(60))
 
     init(_ database: SharedDatabase, handlers: OutboxHandlers, _ claim: OutboxClaim?) {

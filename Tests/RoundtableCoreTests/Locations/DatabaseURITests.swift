@@ -41,14 +41,20 @@ import Testing
     }
 
     @Test func reading() throws {
-        let localhost = try read("file://localhost/a%2Fb?mode=ro#x")
+        let localhost = try read("file://localhost/a/b?mode=ro#x")
         #expect(localhost == DatabaseURI(path: "/a/b", [URLQueryItem(name: "mode", value: "ro")]))
         let flags = try read("file:100%?nolock=yes&&immutable=OFF")
         #expect(flags.path == "100%" && flags.isOn("nolock") && !flags.isOn("immutable"))
+        #expect(try read("file:///a/?mode=ro").path == "/a" && read("file:///").path == "/")
+        // As a sandboxed app on a Mac gets it of a bookmark.
+        #expect(
+            try read("file:///a?applesecurityscope=6162&mode=ro")
+                == DatabaseURI(path: "/a", [.init(name: "mode", value: "ro")])
+        )
         #expect(try read("file:a?x").parameters == [URLQueryItem(name: "x", value: "")])
         for (text, reason) in [
             ("file://host/a", "'host' is not this one"), ("file://host\u{301}/a", "is not this one"),
-            ("file://?mode=ro", "'' is not this one"),
+            ("file://?mode=ro", "has no path"), ("file://localhost", "has no path"), ("file:///a%2fb", "escaped slash"),
             ("file:a?mode=x", "ro, rw, rwc, memory"), ("file:a?mode=RO", "ro, rw, rwc, memory"),
             ("file:a?cache=x", "private, shared"), ("file:a?psow=2", "1 or 0"), ("file:a%00b", "NUL"),
             ("file:a?mode=ro&mode=rw", "'mode' is there twice"), ("file:a?mode=ro&%6Dode=rw", "'mode' is there twice"),

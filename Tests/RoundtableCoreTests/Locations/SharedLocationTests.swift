@@ -23,7 +23,7 @@ import Testing
 
     @Test func filesAreShared() throws {
         let local = try #require(URL(string: "file://localhost" + url.absoluteString.dropFirst("file://".count)))
-        let escaped = try #require(URL(string: url.absoluteString.replacingOccurrences(of: "/db", with: "%2F%64b")))
+        let escaped = try #require(URL(string: url.absoluteString.replacingOccurrences(of: "/db", with: "/%64b")))
         let queries = [
             "mode=rwc", "mode=rw", "cache=private", "vfs=\(DatabaseURI.defaultVFS)", "immutable=0&nolock=off&",
         ]
