@@ -32,9 +32,10 @@ struct DatabaseURI: Equatable {
         if parts.percentEncodedPath.range(of: "%2F", options: .caseInsensitive) != nil {
             throw invalid("a name contains an escaped slash: write / between folders")
         }
-        let path = try text(parts.percentEncodedPath)
+        var path = try text(parts.percentEncodedPath)
         // A URL of a folder ends with a slash. A database is a file.
-        self.path = path.utf8.count > 1 && path.utf8.last == UInt8(ascii: "/") ? String(path.dropLast()) : path
+        while path.utf8.count > 1, path.utf8.last == UInt8(ascii: "/") { path.unicodeScalars.removeLast() }
+        self.path = path
         if let host = parts.host, !["", "localhost"].contains(host) {
             throw invalid("the host '\(host)' is not this one: write file:/// and the path")
         }

@@ -45,7 +45,7 @@ import Testing
         #expect(localhost == DatabaseURI(path: "/a/b", [URLQueryItem(name: "mode", value: "ro")]))
         let flags = try read("file:100%?nolock=yes&&immutable=OFF")
         #expect(flags.path == "100%" && flags.isOn("nolock") && !flags.isOn("immutable"))
-        #expect(try read("file:///a/?mode=ro").path == "/a" && read("file:///").path == "/")
+        #expect(try read("file:///a///?mode=ro").path == "/a" && read("file:///").path == "/")
         // As a sandboxed app on a Mac gets it of a bookmark.
         #expect(
             try read("file:///a?applesecurityscope=6162&mode=ro")
