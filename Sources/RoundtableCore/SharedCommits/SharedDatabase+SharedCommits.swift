@@ -38,7 +38,7 @@ extension SharedDatabase {
         } onCancel: {
             if sharedCommits.cancel(waiting) { endSoon([waiting], .failed, CancellationError()) }
         }
-        if await waiting.outcome == .turnedBack { return nil }
+        if await waiting.outcome() == .turnedBack { return nil }
         if let error = waiting.error { throw error }
         return result
     }

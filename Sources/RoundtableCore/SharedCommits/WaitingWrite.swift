@@ -1,5 +1,6 @@
 import GRDB
 import RoundtableKernel
+import Synchronization
 
 /// An asynchronous write that waits for a transaction that it can share (rules M).
 ///
@@ -10,6 +11,12 @@ final class WaitingWrite: SerialExecutor, @unchecked Sendable {
     // @unchecked: the lock of `SharedCommits` guards `isCancelled`. For the rest, one thread at a time uses it: the caller's until it has
     // joined, then the one that has taken it out of its group, and the caller's again when the outcome is known.
     typealias Outcome = SharedCommits.Transaction.Outcome
+
+    private enum State {
+        case open
+        case awaited(UnsafeContinuation<Outcome, Never>)
+        case known(Outcome)
+    }
 
     /// Where a write waits.
     struct Queue {
@@ -35,7 +42,7 @@ final class WaitingWrite: SerialExecutor, @unchecked Sendable {
     /// The connection, while the closure may run.
     fileprivate private(set) var database: Database?
     private var job: UnownedJob?
-    private let ending = Latch<Outcome>()
+    private let state = Mutex(State.open)
 
     init(at site: CallSite, priority: SharedDatabase.TurnPriority, in queue: Queue) {
         self.site = site
@@ -53,8 +60,17 @@ final class WaitingWrite: SerialExecutor, @unchecked Sendable {
         queue.join(self)
     }
 
-    /// The outcome, for which the caller's task waits.
-    var outcome: Outcome { get async { await ending.value } }
+    /// Waits for the outcome.
+    func outcome() async -> Outcome {
+        await withUnsafeContinuation { continuation in
+            let known: Outcome? = state.withLock { state in
+                if case .known(let outcome) = state { return outcome }
+                state = .awaited(continuation)
+                return nil
+            }
+            if let known { continuation.resume(returning: known) }
+        }
+    }
 
     // MARK: On the writer's queue
 
@@ -78,9 +94,14 @@ final class WaitingWrite: SerialExecutor, @unchecked Sendable {
     func end(_ outcome: Outcome, _ error: (any Error)?) {
         leaveQueue()
         if outcome == .failed || outcome == .lost { self.error = error }
+        let continuation: UnsafeContinuation<Outcome, Never>? = state.withLock { state in
+            defer { state = .known(outcome) }
+            if case .awaited(let continuation) = state { return continuation }
+            return nil
+        }
         // The task of a write that has not run is still here.
         runJob()
-        ending.set(outcome)
+        continuation?.resume(returning: outcome)
     }
 
     private func leaveQueue() {
