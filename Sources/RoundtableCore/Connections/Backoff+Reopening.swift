@@ -13,8 +13,7 @@ extension Backoff {
     /// Runs `body` after the next pause, on another thread, with what follows if it fails.
     func retry(_ body: @escaping @Sendable (Backoff) -> Void) {
         var following = self
-        let pause = following.next()
-        DispatchQueue.global().asyncAfter(deadline: .now() + .nanoseconds(Int(pause))) { [following] in body(following)
-        }
+        let pause = DispatchTimeInterval.nanoseconds(Int(following.next()))
+        DispatchQueue.global().asyncAfter(deadline: .now() + pause) { [following] in body(following) }
     }
 }

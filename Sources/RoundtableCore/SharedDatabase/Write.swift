@@ -19,8 +19,7 @@ extension SharedDatabase {
         _ whileSuspended: WhileSuspended? = nil,
         _ priority: TurnPriority? = nil
     ) -> Write {
-        let waits = (whileSuspended ?? self.whileSuspended ?? .fail) == .wait
-        return Write(site: site, waits: waits, priority: priority ?? options.priority)
+        request(site, whileSuspended ?? self.whileSuspended ?? .fail, priority)
     }
 
     /// The write of a function that is async or returns immediately.
@@ -29,8 +28,11 @@ extension SharedDatabase {
         _ whileSuspended: WhileSuspended? = nil,
         _ priority: TurnPriority? = nil
     ) -> Write {
-        let waits = (whileSuspended ?? self.whileSuspended ?? .wait) == .wait
-        return Write(site: site, waits: waits, priority: priority ?? options.priority)
+        request(site, whileSuspended ?? self.whileSuspended ?? .wait, priority)
+    }
+
+    private func request(_ site: CallSite?, _ whileSuspended: WhileSuspended, _ priority: TurnPriority?) -> Write {
+        Write(site: site, waits: whileSuspended == .wait, priority: priority ?? options.priority)
     }
 
     /// A write begins to wait for the turn (rule T3).

@@ -1,6 +1,7 @@
 import Synchronization
 
-/// A value that comes once, for one task that waits for it.
+/// A value that comes once, for one task that waits for it. It is not for each write: a generic class is not specialized in other modules, and
+/// cost shared commits a sixth.
 package final class Latch<Value: Sendable>: Sendable {
     private enum State {
         case open
