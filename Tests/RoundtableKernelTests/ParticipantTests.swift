@@ -17,6 +17,22 @@ import Testing
         try Participant(in: block, author: author, traits: .init(role: .readWrite, priority: 1))
     }
 
+    /// **Rule T3**: however closely a write that is more urgent follows the look at those that wait, the ticket gets its priority.
+    @Test func priorityRisesWhileItIsSet() throws {
+        let participant = try join()
+        var looks = 0
+        participant.setPriority {
+            looks += 1
+            return looks == 1 ? 2 : 0
+        }
+        #expect(participant.slot.traits.priority == 0)
+        participant.raisePriority(to: 1)
+        #expect(participant.slot.traits.priority == 0)
+        participant.setPriority { 2 }
+        participant.raisePriority(to: 1)
+        #expect(participant.slot.traits.priority == 1)
+    }
+
     @Test func aParticipantIsSeenByOthers() throws {
         let participant = try join("a name with ünicode")
         participant.slot.setCallSite(CallSite("App/Sync.swift", 88))

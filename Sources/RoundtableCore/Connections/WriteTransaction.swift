@@ -81,10 +81,9 @@ final class WriteTransaction: TransactionObserver {
 
     func noteUnseenCommit() { commits += 1 }
 
-    /// - throws: ``Refusal/turnedBack`` when `BEGIN` fails because of the gate; otherwise what `BEGIN`, `updates` or `COMMIT` throws.
+    /// - throws: what `BEGIN`, `updates` or `COMMIT` throws.
     func run(_ db: Database, _ updates: () throws -> Void) throws {
         do { try begin.execute(db) } catch {
-            if gate?.isObstacle(error) == true { throw Refusal.turnedBack }
             hasFailedToBegin = true
             throw error
         }

@@ -271,8 +271,8 @@ extension SharedDatabase {
             measured = nil
             return refusal
         } catch {
-            // The gate was closed after the transaction had failed to begin.
-            if writer.hasFailedToBegin, gate.isClosed {
+            // Nothing has run, so the write can be attempted again.
+            if writer.hasFailedToBegin, gate.isObstacle(error) {
                 measured = nil
                 return .turnedBack
             }

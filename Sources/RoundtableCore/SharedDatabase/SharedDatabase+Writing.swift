@@ -85,10 +85,8 @@ extension SharedDatabase {
             let result: Result<T, any Error>
             do {
                 result = .success(try self.writer.namingObstacles { try self.transaction(db, updates) })
-            } catch let refusal as Refusal {
-                throw refusal
             } catch {
-                if self.writer.hasFailedToBegin, self.gate.isClosed { throw Refusal.turnedBack }
+                if self.writer.hasFailedToBegin, self.gate.isObstacle(error) { throw Refusal.turnedBack }
                 result = .failure(self.interruption(by: error)?.error ?? error)
             }
             // The completion may write.

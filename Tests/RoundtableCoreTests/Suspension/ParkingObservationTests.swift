@@ -265,13 +265,22 @@ import Testing
         try createTeam(b)
         let told = Shared<[Change]>([])
         let task = Task { for try await change in a.changes(in: Table("team")) { told.change { $0.append(change) } } }
+        let all = Shared<[Change]>([])
+        let allTask = Task { for try await change in a.changes() { all.change { $0.append(change) } } }
         try await eventually("listening") {
             try await b.write { try $0.execute(sql: "INSERT INTO team (name) VALUES ('T')") }
-            return !told.value.isEmpty
+            return !told.value.isEmpty && !all.value.isEmpty
         }
+        // The last of those that `b` has made may not be told yet. This one follows it.
+        try await a.write { try $0.execute(sql: "INSERT INTO team (name) VALUES ('last')") }
+        try await eventually("all is told") { [told, all].allSatisfy { $0.value.last?.isOwn == true } }
         await park(a)
         try add("A", to: b)
         a.unpark()
+        // A commit that comes before this would be told together with the missed one.
+        try await eventually("the missed one is told") {
+            all.value.contains { $0.tableNames?.contains("player") == true }
+        }
         let before = told.value.count
         try await b.write { try $0.execute(sql: "INSERT INTO team (name) VALUES ('U')") }
         try await eventually("told") { told.value.last?.sequence != told.value.first?.sequence }
@@ -279,6 +288,8 @@ import Testing
         #expect(told.value.dropFirst(before).allSatisfy { $0.tables == .some(["team"]) }, "\(told.value)")
         task.cancel()
         _ = await task.result
+        allTask.cancel()
+        _ = await allTask.result
     }
 
     /// Nobody else has the database open: the wal-index is made anew, and the commit counter begins at 0.
