@@ -80,7 +80,7 @@ mutants: dependencies
 # All unit tests but those of the kernel, which has no SQLite, of the test kit's checkers, and of the demo. Of the tests with real processes, those that
 # depend most on SQLite. All of them with ROUNDTABLE_LONG=1.
 SQLCIPHER_SKIPPED = $(if $(ROUNDTABLE_LONG),,RoundtableKernelTests RoundtableTestKitTests DemoTests)
-SQLCIPHER_PROCESS_TESTS = ProcessTests/(EncryptionBetweenProcesses|Checkpoints|Closing|Extensions|HistoryBetweenProcesses|StrangerObservation|WALHealthTests)/
+SQLCIPHER_PROCESS_TESTS = ProcessTests/(EncryptionBetweenProcesses|Checkpoints|Closing|DerivedTables|HistoryBetweenProcesses|StrangerObservation|WALHealthTests)/
 
 # Kills processes and makes their system calls fail, at calls that SEED chooses, for MINUTES; and replaces, removes and moves the files of open
 # databases, ROUNDS times. Prints how to repeat what it finds.
@@ -106,7 +106,7 @@ CHOICE = ROUNDTABLE_TESTS=$(if $(SEED),part:$(SEED),all)
 chosen = $(word $(shell expr $(SEED) % $(words $(1)) + 1),$(1))
 
 # With SQLCipher in SQLite's place: what encrypts, and the rest without a key, since its SQLite is newer. With SEED, the tests of one module.
-SQLCIPHER_PART = $(if $(SEED),--filter '[.](Encrypt|Key)[A-Za-z]*Tests/|$(call chosen,RoundtableHistoryTests RoundtableCoreTests RoundtableDeliveryTests RoundtableToolTests RoundtableExtensionsTests)')
+SQLCIPHER_PART = $(if $(SEED),--filter '[.](Encrypt|Key)[A-Za-z]*Tests/|$(call chosen,RoundtableHistoryTests RoundtableCoreTests RoundtableDeliveryTests RoundtableToolTests RoundtableDerivedTests)')
 test-sqlcipher: dependencies
 	$(SWIFT) build $(TRAITS) --build-tests $(BUILD_FLAGS)
 	$(CHOICE) bash scripts/sqlcipher.sh bash scripts/show-failures.sh $(SWIFT) test $(TRAITS) --skip-build --no-parallel --skip RoundtableProcessTests --skip ModelTests \
@@ -184,7 +184,7 @@ bench: bench-build
 	cd Benchmarks && for name in read write open history notify observe contention; do .build/release/roundtable-bench $$name || exit 1; done
 	cd Benchmarks && .build/release/roundtable-bench commit-tail --seconds 5
 	cd Benchmarks && .build/release/roundtable-bench sharing --seconds 2 --waiting 2000
-	cd Benchmarks && .build/release/roundtable-bench extensions --seconds 2 --rows 100000
+	cd Benchmarks && .build/release/roundtable-bench derived-tables --seconds 2 --rows 100000
 	cd Benchmarks && .build/release/roundtable-bench readers --seconds 1
 	cd Benchmarks && .build/release/roundtable-bench jobs
 	cd Benchmarks && .build/release/roundtable-bench memory --processes 100

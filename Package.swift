@@ -22,7 +22,7 @@ let privacy = "PrivacyInfo.xcprivacy"
 
 // The tests of one module may open databases with all features, as programs do.
 let features = [
-    "RoundtableDelivery", "RoundtableDiagnostics", "RoundtableExtensions", "RoundtableHistory",
+    "RoundtableDelivery", "RoundtableDerived", "RoundtableDiagnostics", "RoundtableHistory",
 ]
 func unitTests(of module: String, and others: [String]) -> Target {
     let names = Set(
@@ -83,7 +83,7 @@ let package = Package(
         .target(name: "RoundtableTables", dependencies: ["RoundtableCore"] + sql),
         .target(name: "RoundtableHistory", dependencies: ["RoundtableCore", "RoundtableTables"] + sql),
         .target(
-            name: "RoundtableExtensions",
+            name: "RoundtableDerived",
             dependencies: ["RoundtableCore", "RoundtableGate", "RoundtableKernel", "RoundtableTables"] + sql
         ),
         .target(
@@ -95,14 +95,14 @@ let package = Package(
         .target(
             name: "RoundtableDiagnostics",
             dependencies: [
-                "RoundtableCore", "RoundtableDelivery", "RoundtableExtensions", "RoundtableFiles", "RoundtableKernel",
+                "RoundtableCore", "RoundtableDelivery", "RoundtableDerived", "RoundtableFiles", "RoundtableKernel",
             ] + sql
         ),
         // Puts a database together with all features.
         .target(
             name: "Roundtable",
             dependencies: [
-                "RoundtableCore", "RoundtableDelivery", "RoundtableDiagnostics", "RoundtableExtensions",
+                "RoundtableCore", "RoundtableDelivery", "RoundtableDerived", "RoundtableDiagnostics",
                 "RoundtableFiles", "RoundtableGate", "RoundtableHistory",
             ] + sql
         ),
@@ -271,7 +271,7 @@ let package = Package(
             and: ["CRoundtable", "RoundtableC", "RoundtableFiles", "RoundtableKernel"] + features
         ),
         unitTests(of: "RoundtableHistory", and: ["RoundtableTables"]),
-        unitTests(of: "RoundtableExtensions", and: ["RoundtableTables"] + features),
+        unitTests(of: "RoundtableDerived", and: ["RoundtableTables"] + features),
         unitTests(of: "RoundtableDelivery", and: ["RoundtableFiles", "RoundtableKernel"] + features),
         unitTests(of: "RoundtableDiagnostics", and: ["RoundtableDelivery", "RoundtableFiles", "RoundtableKernel"]),
         .testTarget(
@@ -335,12 +335,12 @@ for target in package.targets {
 if Context.environment["ROUNDTABLE_LIBRARY_ONLY"] != nil {
     let kept: Set = [
         "CRoundtableShims", "RoundtableKernel", "RoundtableFiles", "RoundtableCore", "RoundtableTables",
-        "RoundtableGate", "RoundtableHistory", "RoundtableExtensions", "RoundtableDelivery", "RoundtableDiagnostics",
+        "RoundtableGate", "RoundtableHistory", "RoundtableDerived", "RoundtableDelivery", "RoundtableDiagnostics",
         "Roundtable", "RoundtableJobs",
         "CRoundtable", "RoundtableC", "CRoundtableTestShims", "CRoundtableTestSupport", "RoundtableProcesses",
         "RoundtableTestKit", "RoundtableTrials", "RoundtableTestBasics", "RoundtableTestSupport",
         "RoundtableUnitSupport",
-        "RoundtableGateTests", "RoundtableCoreTests", "RoundtableHistoryTests", "RoundtableExtensionsTests",
+        "RoundtableGateTests", "RoundtableCoreTests", "RoundtableHistoryTests", "RoundtableDerivedTests",
         "RoundtableDeliveryTests",
         "RoundtableDiagnosticsTests",
     ]

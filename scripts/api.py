@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 API = ROOT / "docs" / "api"
 # Each module, and the targets whose declarations a program sees by importing it: scripts/docs.sh passes the same.
 MODULES = {
-    "Roundtable": ["Roundtable", "RoundtableCore", "RoundtableDelivery", "RoundtableDiagnostics", "RoundtableExtensions", "RoundtableFiles",
+    "Roundtable": ["Roundtable", "RoundtableCore", "RoundtableDelivery", "RoundtableDerived", "RoundtableDiagnostics", "RoundtableFiles",
                    "RoundtableHistory", "RoundtableKernel"],
     "RoundtableFiles": ["RoundtableFiles", "RoundtableKernel"],
     "RoundtableJobs": ["RoundtableJobs"],

@@ -10,7 +10,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 MANIFEST = ROOT / "Sources/RoundtableKernel/PrivacyInfo.xcprivacy"
 # What apps link: all of it includes the kernel, and so the manifest.
 TARGETS = ["CRoundtableShims"] + ["Roundtable" + name for name in (
-    "Kernel", "Files", "Core", "Tables", "History", "Extensions", "Delivery", "Diagnostics", "", "Jobs", "Service")]
+    "Kernel", "Files", "Core", "Tables", "History", "Derived", "Delivery", "Diagnostics", "", "Jobs", "Service")]
 FUNCTIONS = {
     "FileTimestamp": "stat fstat fstatat lstat getattrlist getattrlistat getattrlistbulk fgetattrlist creationDate modificationDate "
                      "contentModificationDateKey creationDateKey fileModificationDate",

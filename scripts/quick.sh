@@ -13,7 +13,7 @@ targets=$(sed -nE 's#^(Sources|Tool|Proof|Tests)/([^/]+)/.*#\2#p' <<<"$touched" 
     s/^(Roundtable|RoundtableC|CRoundtable)$/RoundtableCore/
     s/^CRoundtableShims$|^RoundtableModels$/RoundtableKernel/
     s/^RoundtableTables$/RoundtableHistoryTests\
-RoundtableExtensions/
+RoundtableDerived/
     s/^RoundtableFiles$/RoundtableDelivery/
     s/^(RoundtableReplication|RoundtableToolSupport)$/RoundtableTool/
     s/^RoundtableUnitSupport$/RoundtableCore/

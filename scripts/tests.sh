@@ -48,7 +48,7 @@ start core 'Roundtable(?:Core|Delivery)Tests' --no-parallel --skip ModelTests &
 core=$!
 start tool 'Roundtable(?:Tool|TestKit|Service)Tests' --no-parallel &
 tool=$!
-start others 'Roundtable(?:Kernel|Gate|History|Extensions|Diagnostics|Jobs)Tests' --no-parallel --skip ModelTests &
+start others 'Roundtable(?:Kernel|Gate|History|Derived|Diagnostics|Jobs)Tests' --no-parallel --skip ModelTests &
 others=$!
 wait $others; finish "others" $?
 wait $tool; finish "tool" $?

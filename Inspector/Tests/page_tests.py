@@ -187,12 +187,12 @@ def rows(section):
     return f"[...document.querySelectorAll('#{section} .body tbody tr')].map((row) => [...row.cells].map((cell) => cell.innerText))"
 
 
-def consumers_and_extensions(options, folder):
-    """History consumers with how far behind each is, and extensions with their states, from a fleet that has both."""
+def consumers_and_derived_tables(options, folder):
+    """History consumers with how far behind each is, and derived tables with their states, from a fleet that has both."""
     path = folder / "app.db"
     with contextlib.ExitStack() as stack:
         extended, writer, consumer = (stack.enter_context(Peer(options.peer)) for _ in range(3))
-        extended.call("extensions", {"open": {"path": str(path), "revision": 1}})
+        extended.call("derivedTables", {"open": {"path": str(path), "revision": 1}})
         writer.open(path, "app")
         tables = "CREATE TABLE entry (id INTEGER PRIMARY KEY, author TEXT, n INTEGER, part INTEGER); CREATE TABLE mirror (entry INTEGER)"
         writer.call("execute", sql=tables)
@@ -206,10 +206,10 @@ def consumers_and_extensions(options, folder):
         browser.open(inspector.url)
         names = ["<b>upload</b>", "journal", "mirror"]
         browser.wait("the consumers are not shown", f"{rows('history')}.map((row) => row[0]).sort().join() === {json.dumps(','.join(names))}")
-        browser.wait("no extension is shown as ready", f"{rows('extensions')}.every((row) => row[2] === 'ready')")
-        states = browser.evaluate(rows("extensions"))
-        expect([row[:2] for row in states] == [["boxes", "item"], ["pairs", "pair"], ["sums", "item"]], f"the extensions are {states}")
-        expect(browser.evaluate("document.querySelectorAll('#extensions .good').length") == 3, "extensions that are ready are not marked")
+        browser.wait("no derived table is shown as ready", f"{rows('derived-tables')}.every((row) => row[2] === 'ready')")
+        states = browser.evaluate(rows("derived-tables"))
+        expect([row[:2] for row in states] == [["boxes", "item"], ["pairs", "pair"], ["sums", "item"]], f"the derived tables are {states}")
+        expect(browser.evaluate("document.querySelectorAll('#derived-tables .good').length") == 3, "derived tables that are ready are not marked")
         # One consumer reads nothing: it is behind by each row, and the others by none once they have read them.
         writer.call("writeLoop", {"seconds": 600, "thinkMilliseconds": 0, "transactionMilliseconds": 0, "rows": 1, "commits": 1234})
         with contextlib.closing(sqlite3.connect(path)) as connection:
@@ -220,7 +220,7 @@ def consumers_and_extensions(options, folder):
             expect(row[2] == "following", f"its state: {row}")
             expect(row[3].count(":") == 2, f"when it was seen last: {row}")
         expect(browser.evaluate("document.querySelectorAll('#history b').length") == 0, "HTML was made of a name")
-        # An extension whose triggers were dropped, and one whose table is gone. A write of a program that declares them would restore the triggers.
+        # A derived table whose triggers were dropped, and one whose table is gone. A write of a program that declares them would restore the triggers.
         for peer in (extended, writer, consumer):
             peer.__exit__()
         with contextlib.closing(sqlite3.connect(path)) as connection:
@@ -230,9 +230,9 @@ def consumers_and_extensions(options, folder):
             connection.commit()
         browser.wait(
             "the missing triggers and the missing table are not shown",
-            f"JSON.stringify({rows('extensions')}.map((row) => row[2])) === '[\"triggers missing\",\"base table missing\",\"ready\"]'",
+            f"JSON.stringify({rows('derived-tables')}.map((row) => row[2])) === '[\"triggers missing\",\"base table missing\",\"ready\"]'",
         )
-        expect(browser.evaluate("document.querySelectorAll('#extensions .warning').length") == 2, "broken extensions are not marked")
+        expect(browser.evaluate("document.querySelectorAll('#derived-tables .warning').length") == 2, "broken derived tables are not marked")
         expect_clean(browser)
 
 
@@ -309,10 +309,10 @@ def recordings(options, folder):
     suspended = dict(last["top"]["status"]["participants"][0], author="asleep", pid=7, state="suspended", liveness="alive")
     elsewhere = dict(suspended, author="container", pid=8, state="present", liveness="unknown", in_other_pid_namespace=True)
     last["top"]["status"]["participants"] += [suspended, elsewhere]
-    # A consumer that was dropped, and an extension that is being built.
+    # A consumer that was dropped, and a derived table that is being built.
     last["sizes"]["consumers"] = [{"name": "backup", "backlog": 0, "state": "dropped", "last_seen": "2026-11-24T19:44:23Z"}]
     search = {"name": "search", "version": 1, "base_table": "entry", "state": "building", "done": 1500, "total": 4000}
-    last["top"]["status"]["extensions"] = {"revision": 1, "extensions": [search]}
+    last["top"]["status"]["derived_tables"] = {"revision": 1, "tables": [search]}
     with target.open("a") as file:
         # A recorder that was killed within a line, and another one that has continued the file; and a line of no known form.
         file.write('{"kind":"turns","ti\n' + lines[0] + "\n" + '{"kind":"sample","time":1}\n')
@@ -329,7 +329,7 @@ def recordings(options, folder):
         expect("2 lines of the recording cannot be read" in messages, f"damaged lines are not told: {messages}")
         expect(browser.evaluate(rows("history"))[0][:3] == ["backup", "0", "dropped"], "the dropped consumer is not shown")
         expect(browser.evaluate("document.querySelector('#history .bad').innerText") == "dropped", "the dropped consumer is not marked")
-        expect(browser.evaluate(rows("extensions")) == [["search", "entry", "building", "1,500 of 4,000"]], "the progress of building is not shown")
+        expect(browser.evaluate(rows("derived-tables")) == [["search", "entry", "building", "1,500 of 4,000"]], "the progress of building is not shown")
         browser.press("Home")
         browser.wait("Home does not go to the beginning", f"!{text('participants')}.includes('suspended')")
         browser.press("End")
@@ -343,4 +343,4 @@ def recordings(options, folder):
         inspector.close()
 
 
-TESTS = [live_fleet, hostile_names, consumers_and_extensions, states_of_files, recordings]
+TESTS = [live_fleet, hostile_names, consumers_and_derived_tables, states_of_files, recordings]

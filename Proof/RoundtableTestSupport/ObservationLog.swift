@@ -7,7 +7,7 @@ import RoundtableKernel
     import Glibc
 #endif
 
-/// A `Change` that a peer was notified of, and what the peer could read then.
+/// A `DatabaseChange` that a peer was notified of, and what the peer could read then.
 package struct ObservedChange: Codable, Sendable, Equatable {
     package var sequence: UInt64
     /// The highest row of the table `entry`, read after the notification; -1 when the read failed.

@@ -58,8 +58,8 @@ package enum PeerCommand: Codable, Sendable {
     case followDeletions(limit: Int)
     /// Submits commands to the outbox, without opening the database. The peer replies when all are submitted.
     case submitLoop(SubmitLoad)
-    /// Uses the extensions of `ExtensionWorld`.
-    case extensions(ExtensionCommand)
+    /// Uses the derived tables of `DerivedTableWorld`.
+    case derivedTables(DerivedTableCommand)
     /// Opens the database of `PeerOutbox` as the owner of its outbox, and publishes a `PeerSnapshotValue` with the count of applied
     /// commands.
     case ownOutbox(path: String, publishingTo: String? = nil)

@@ -7,11 +7,11 @@ package enum PeerEncryption: Codable, Sendable, Equatable {
     case rawKey(UInt8)
     case passphrase(String)
 
-    package var encryption: Encryption {
+    package var encryption: DatabaseEncryption {
         switch self {
         case .rawKey(let byte):
-            Encryption(key: .rawKey { Data(repeating: byte, count: Encryption.Key.rawKeySize) })
-        case .passphrase(let text): Encryption(key: .passphrase { text })
+            DatabaseEncryption(key: .rawKey { Data(repeating: byte, count: DatabaseEncryption.Key.rawKeySize) })
+        case .passphrase(let text): DatabaseEncryption(key: .passphrase { text })
         }
     }
 

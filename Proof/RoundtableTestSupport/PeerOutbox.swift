@@ -25,14 +25,14 @@ package struct PeerCommandEntry: OutboxCommand {
 
 /// The table that the owner applies the commands to. It accepts the same command twice, so that a test detects such an error.
 package enum PeerOutbox {
-    package static let schema: Schema = {
+    package static let schema: SharedSchema = {
         var migrator = DatabaseMigrator()
         migrator.registerMigration("applied") { db in
             try db.execute(
                 sql: "CREATE TABLE applied (id INTEGER PRIMARY KEY, sender INTEGER NOT NULL, n INTEGER NOT NULL)"
             )
         }
-        return Schema(migrator)
+        return SharedSchema(migrator)
     }()
 
     package static var handlers: OutboxHandlers {

@@ -21,7 +21,7 @@ package struct PeerReply: Codable, Sendable {
     package var calls: [CheckpointSchedule.Point]?
     package var sharing: SharingReport?
     package var status: DatabaseStatus?
-    package var diagnosis: Diagnosis?
+    package var diagnosis: DatabaseDiagnosis?
     package var sweep: SweepReport?
 
     package init(
@@ -36,7 +36,7 @@ package struct PeerReply: Codable, Sendable {
         calls: [CheckpointSchedule.Point]? = nil,
         sharing: SharingReport? = nil,
         status: DatabaseStatus? = nil,
-        diagnosis: Diagnosis? = nil
+        diagnosis: DatabaseDiagnosis? = nil
     ) {
         self.outcome = outcome
         self.message = message

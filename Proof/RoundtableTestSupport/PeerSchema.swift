@@ -67,7 +67,7 @@ package struct PeerSchema: Codable, Sendable {
         return migrator
     }
 
-    package var schema: Schema { kind == .unmanaged ? .unmanaged : Schema(migrator) }
+    package var schema: SharedSchema { kind == .unmanaged ? .unmanaged : SharedSchema(migrator) }
 }
 
 /// Sleeps for this time, as a part of the work load.

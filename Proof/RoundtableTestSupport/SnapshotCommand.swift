@@ -29,7 +29,7 @@ package struct PeerMoment: Codable, Sendable {
     }
 }
 
-/// A `Change` in a form that can be encoded.
+/// A `DatabaseChange` in a form that can be encoded.
 package struct PeerChange: Codable, Sendable, Equatable {
     package var author: String?
     package var pid: Int32?
@@ -37,7 +37,7 @@ package struct PeerChange: Codable, Sendable, Equatable {
     /// The changed tables; nil if any table may have changed.
     package var tables: Set<String>?
 
-    package init(_ change: Change) {
+    package init(_ change: DatabaseChange) {
         author = change.author
         pid = change.pid
         isOwn = change.isOwn

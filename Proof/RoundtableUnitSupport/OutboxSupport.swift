@@ -81,12 +81,12 @@ package final class OutboxWorld: Sendable {
     /// - parameter path: of a folder that is there.
     package init(inFolder path: String) { folder = TemporaryFolder(path) }
 
-    private static var schema: Schema {
+    private static var schema: SharedSchema {
         var migrator = DatabaseMigrator()
         migrator.registerMigration("v1") { db in
             try db.execute(sql: "CREATE TABLE entry (id INTEGER PRIMARY KEY, text TEXT NOT NULL, sender TEXT)")
         }
-        return Schema(migrator)
+        return SharedSchema(migrator)
     }
 
     package func open(as author: String = "app", _ change: (inout SharedDatabase.Options) -> Void = { _ in }) throws
@@ -97,13 +97,13 @@ package final class OutboxWorld: Sendable {
         return try SharedDatabase.open(at: url, schema: Self.schema, as: author, options: options)
     }
 
-    package func outbox(_ sender: String = "widget", _ change: (inout Outbox.Options) -> Void = { _ in }) throws
-        -> Outbox
+    package func outbox(_ sender: String = "widget", _ change: (inout CommandOutbox.Options) -> Void = { _ in }) throws
+        -> CommandOutbox
     {
-        var options = Outbox.Options()
+        var options = CommandOutbox.Options()
         options.durability = .process
         change(&options)
-        return try Outbox(forDatabaseAt: url, as: sender, options: options)
+        return try CommandOutbox(forDatabaseAt: url, as: sender, options: options)
     }
 
     /// The names of what lies in a folder of the outbox.
@@ -128,7 +128,7 @@ package final class HandDrain: @unchecked Sendable {
     }
 
     @discardableResult
-    package func callAsFunction() throws -> OutboxReport { try drain.drainNow() }
+    package func callAsFunction() throws -> OutboxReport { try drain.drain() }
 }
 
 extension SharedDatabase {

@@ -20,7 +20,7 @@ func errorOfForkedChild(_ database: SharedDatabase) throws -> String {
         throw TestKitError("sqlite3_open_v2: \(database.path)")
     }
     defer { sqlite3_close(connection) }
-    let handle = try SharedDatabase.Handle(attachedTo: connection, of: database)
+    let handle = try SharedDatabase.RawHandle(attachedTo: connection, of: database)
     defer { try? handle.detach() }
     let closed = URL(fileURLWithPath: database.path + ".closed")
     try (SharedDatabase.open(at: closed, schema: .unmanaged, as: "fork") as SharedDatabase).close()

@@ -55,7 +55,7 @@ final class PeerObserver {
 private let lastRowQuery = "SELECT MAX(id) FROM entry"
 
 /// A change, with what can be read after its notification.
-private func observed(_ change: Change, in database: SharedDatabase) -> ObservedChange {
+private func observed(_ change: DatabaseChange, in database: SharedDatabase) -> ObservedChange {
     let readable = try? database.read { try Int.fetchOne($0, sql: lastRowQuery) ?? 0 }
     return ObservedChange(
         sequence: change.sequence,

@@ -5,10 +5,10 @@ import RoundtableTestSupport
 
 extension PeerSession {
     func submit(_ load: SubmitLoad) throws {
-        var options = Outbox.Options()
+        var options = CommandOutbox.Options()
         options.durability = load.isDurable ? .machine : .process
         let url = URL(fileURLWithPath: load.path)
-        let outbox = try Outbox(forDatabaseAt: url, as: "sender-\(load.sender)", options: options)
+        let outbox = try CommandOutbox(forDatabaseAt: url, as: "sender-\(load.sender)", options: options)
         let progress = try ProgressFile(countingAt: load.progress)
         for number in load.from...load.through {
             if channel.hasInput { return }

@@ -12,7 +12,7 @@ extension PeerSession {
         let following = Task.detached {
             for await reading in snapshot.values() where work.check(reading) { work.note { $0.values += 1 } }
         }
-        let files = Durability.allCases.map { durability in
+        let files = CommitDurability.allCases.map { durability in
             var options = SnapshotFileOptions()
             options.durability = durability
             let url = URL(fileURLWithPath: load.own)
@@ -25,7 +25,7 @@ extension PeerSession {
                 _ = work.check(try file.read())
             }
         }
-        let outbox = try Outbox(forDatabaseAt: URL(fileURLWithPath: load.path), as: "sender-\(load.sender)")
+        let outbox = try CommandOutbox(forDatabaseAt: URL(fileURLWithPath: load.path), as: "sender-\(load.sender)")
         work.start {
             guard let id = work.nextToAsk() else {
                 usleep(1000)

@@ -91,7 +91,7 @@ final class PeerSession {
         case .look(let path):
             let url = URL(fileURLWithPath: path)
             let status = try DatabaseStatus(ofDatabaseAt: url)
-            return PeerReply(status: status, diagnosis: try Diagnosis(ofDatabaseAt: url))
+            return PeerReply(status: status, diagnosis: try DatabaseDiagnosis(ofDatabaseAt: url))
         case .walHealth:
             return PeerReply(health: try opened.shared.walHealth())
         case .count:
@@ -112,9 +112,9 @@ final class PeerSession {
             return try perform(command)
         case .submitLoop(let load):
             try submit(load)
-        case .extensions(.open(let path, let revision)):
+        case .derivedTables(.open(let path, let revision)):
             database = .shared(try openExtended(path: path, revision: revision))
-        case .extensions(let command):
+        case .derivedTables(let command):
             return try perform(command, try opened.shared)
         case .ownOutbox(let path, let snapshot):
             let owned = try own(path: path)

@@ -39,7 +39,7 @@
             if arguments.contains("parks") { options.suspensionPolicy = .everything }
             let db = try await SharedDatabase.open(
                 at: URL(fileURLWithPath: arguments[1]),
-                schema: Schema(migrator),
+                schema: SharedSchema(migrator),
                 as: arguments[2],
                 options: options
             )

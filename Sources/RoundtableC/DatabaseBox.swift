@@ -45,7 +45,7 @@ final class News: @unchecked Sendable {
     private var lastOfAny: UInt64 = 0
     private var isOver = false
 
-    func add(_ change: Change) {
+    func add(_ change: DatabaseChange) {
         condition.lock()
         last += 1
         if case .some(let names) = change.tables {

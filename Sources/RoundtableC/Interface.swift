@@ -42,7 +42,7 @@ public func roundtableAttach(
         guard let database, let connection, let handle else { throw MissingArgument() }
         handle.pointee = nil
         let shared = DatabaseBox.at(database).database
-        let attached = try SharedDatabase.Handle(attachedTo: connection, of: shared)
+        let attached = try SharedDatabase.RawHandle(attachedTo: connection, of: shared)
         handle.pointee = Unmanaged.passRetained(attached).toOpaque()
     }
 }
@@ -52,7 +52,7 @@ public func roundtableDetach(_ handle: UnsafeMutableRawPointer?, _ error: ErrorO
     reporting(to: error) {
         guard let handle else { return }
         try sharedHandle(handle).detach()
-        Unmanaged<SharedDatabase.Handle>.fromOpaque(handle).release()
+        Unmanaged<SharedDatabase.RawHandle>.fromOpaque(handle).release()
     }
 }
 
@@ -143,6 +143,6 @@ public func roundtableHasChanged(
 @_cdecl("roundtable_free")
 public func roundtableFree(_ error: UnsafeMutablePointer<CChar>?) { free(error) }
 
-private func sharedHandle(_ pointer: UnsafeMutableRawPointer) -> SharedDatabase.Handle {
-    Unmanaged<SharedDatabase.Handle>.fromOpaque(pointer).takeUnretainedValue()
+private func sharedHandle(_ pointer: UnsafeMutableRawPointer) -> SharedDatabase.RawHandle {
+    Unmanaged<SharedDatabase.RawHandle>.fromOpaque(pointer).takeUnretainedValue()
 }

@@ -61,9 +61,9 @@ func reporting(to output: ErrorOutput, _ body: () throws -> Void) -> CInt {
     } catch {
         output?.pointee = strdup("\(error)")
         return switch error {
-        case let error as HandleError: error.code
+        case let error as RawHandleError: error.code
         case let error as DatabaseError: error.extendedResultCode.rawValue
-        case let error as ClosedMeanwhile: HandleError.detached(path: error.path).code
+        case let error as ClosedMeanwhile: RawHandleError.detached(path: error.path).code
         case is MissingArgument: ResultCode.SQLITE_MISUSE.rawValue
         default: ResultCode.SQLITE_ERROR.rawValue
         }

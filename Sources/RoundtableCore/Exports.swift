@@ -1,2 +1,2 @@
 // What options of this module name.
-@_exported import enum RoundtableKernel.Durability
+@_exported import enum RoundtableKernel.CommitDurability

@@ -42,7 +42,7 @@ extension DatabaseStatus: CustomStringConvertible {
     }
 }
 
-extension Diagnosis: CustomStringConvertible {
+extension DatabaseDiagnosis: CustomStringConvertible {
     /// The findings and what is not known, one on each line. The wording may change; programs rely on ``Finding/topic``.
     public var description: String {
         let lines = findings.map(\.description) + unknowns.map { "not known: \($0)" }
@@ -50,6 +50,6 @@ extension Diagnosis: CustomStringConvertible {
     }
 }
 
-extension Diagnosis.Finding: CustomStringConvertible {
-    public var description: String { "\(severity.rawValue): \(what) (\(location)) \(next)" }
+extension DatabaseDiagnosis.Finding: CustomStringConvertible {
+    public var description: String { "\(severity.rawValue): \(message) (\(location)) \(advice)" }
 }

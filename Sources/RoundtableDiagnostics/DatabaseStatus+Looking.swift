@@ -179,7 +179,7 @@ extension DatabaseStatus {
         var state: WalIndexView.State?
         var letters: OutboxStatus.DeadLetters?
         var problem: (any Error)?
-        var extensionProblem: (any Error)?
+        var derivedTableProblem: (any Error)?
         var furtherProblem: (any Error)?
         if isEncrypted {
             unknowns.append("The content, and how much of the WAL is copied: the database is encrypted.")
@@ -192,7 +192,7 @@ extension DatabaseStatus {
             schema = try queue.read { db in
                 state = onlooker.walState(db)
                 do { letters = try OutboxStatus.DeadLetters(db, path: onlooker.path) } catch { problem = error }
-                do { extensions = try ExtensionsStatus(db) } catch { extensionProblem = error }
+                do { derivedTables = try DerivedTablesStatus(db) } catch { derivedTableProblem = error }
                 do { try further?.read(db) } catch { furtherProblem = error }
                 return try SchemaVersion(db)
             }
@@ -204,7 +204,7 @@ extension DatabaseStatus {
             }
         }
         if let problem { unknowns.append("The dead letters of the outbox: \(Self.reason(problem, files))") }
-        if let extensionProblem { unknowns.append("The extensions: \(Self.reason(extensionProblem, files))") }
+        if let derivedTableProblem { unknowns.append("The derived tables: \(Self.reason(derivedTableProblem, files))") }
         if let further, let furtherProblem {
             unknowns.append("\(further.subject): \(Self.reason(furtherProblem, files))")
         }

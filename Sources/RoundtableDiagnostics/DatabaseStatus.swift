@@ -35,16 +35,16 @@ public struct DatabaseStatus: Codable, Sendable, Equatable {
     public var obstructingLocks: [ObstructingLock]?
     /// The commands that wait for the database, and those that were set aside; nil when there are none, or where ``unknowns`` says why.
     public var outbox: OutboxStatus?
-    /// The extensions; nil when there are none, or where ``unknowns`` says why.
-    public var extensions: ExtensionsStatus?
+    /// The derived tables; nil when there are none, or where ``unknowns`` says why.
+    public var derivedTables: DerivedTablesStatus?
     /// The replication of the database by Litestream; nil when it is not replicated.
-    public var replication: ReplicationStatus?
+    package var replication: ReplicationStatus?
     /// What this database follows, if it is a read replica; nil when it is none.
     public var replica: ReplicaStatus?
     /// The machine that has taken over as the writer; nil when the database is not fenced.
-    public var fence: FenceStatus?
+    package var fence: FenceStatus?
     /// The ways of the outbox's commands from and to other machines; nil when there are none.
-    public var outboxTravel: [OutboxTravelStatus]?
+    package var outboxTravel: [OutboxTravelStatus]?
     /// What could not be found out, and why, in plain words.
     public var unknowns: [String]
     /// What SQLite says of a schema that it cannot read because the file is damaged. Not in JSON.
@@ -54,13 +54,14 @@ public struct DatabaseStatus: Codable, Sendable, Equatable {
     public var turnHolder: ParticipantStatus? { participants.first(where: \.hasTurn) }
 
     enum CodingKeys: String, CodingKey {
-        case path, files, wal, schema, participants, outbox, extensions, replication, replica, fence, unknowns
+        case path, files, wal, schema, participants, outbox, replication, replica, fence, unknowns
         case sqliteVersion = "sqlite_version"
         case sqliteHasWALResetBug = "sqlite_has_wal_reset_bug"
         case journalMode = "journal_mode"
         case pageSize = "page_size"
         case isEncrypted = "is_encrypted"
         case controlBlock = "control_block"
+        case derivedTables = "derived_tables"
         case otherControlBlocks = "other_control_blocks"
         case outboxTravel = "outbox_travel"
         case writeLock = "write_lock"

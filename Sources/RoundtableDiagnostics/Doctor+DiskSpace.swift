@@ -15,7 +15,7 @@ extension Doctor {
                 .warning,
                 "\(free.byteSize) are free on the disk, and the WAL takes \(wal.byteSize).",
                 at: status.path + "-wal",
-                next: "Free space: a checkpoint may make the database file longer by as much."
+                advice: "Free space: a checkpoint may make the database file longer by as much."
             )
         }
         if status.journalMode == .wal, let block = facts.blockSize, block < Self.wholeBlock, free < Self.littleSpace {
@@ -27,7 +27,7 @@ extension Doctor {
                 database open, because SQLite cannot reserve all blocks of -shm there.
                 """,
                 at: status.path + "-shm",
-                next: """
+                advice: """
                     Free space; or move the database to a file system with blocks of \(Self.wholeBlock.byteSize), on which a full disk is an error of \
                     a write.
                     """

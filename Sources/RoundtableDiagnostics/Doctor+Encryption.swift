@@ -34,7 +34,7 @@ extension Doctor {
                 .notice,
                 "The database is encrypted, and its salt is not beside it.",
                 at: location,
-                next: "\(restore): without it, the database cannot be read."
+                advice: "\(restore): without it, the database cannot be read."
             )
         case .damaged(let reason):
             find(
@@ -42,7 +42,7 @@ extension Doctor {
                 .warning,
                 "The file of the salt is damaged: \(reason).",
                 at: location,
-                next: "\(restore), or from a backup: without it, the database cannot be read."
+                advice: "\(restore), or from a backup: without it, the database cannot be read."
             )
         case .unreadable(let reason):
             diagnosis.unknowns.append("The salt: \(Self.sentence(reason))")

@@ -46,7 +46,7 @@ extension Doctor {
     /// What a living participant has lost is found as that.
     mutating func find(_ foreign: ForeignCompanions?) {
         guard let foreign, foreign.kind != .lostByParticipant else { return }
-        find(.foreignFiles, .error, Self.sentence(foreign.explanation), next: foreign.advice)
+        find(.foreignFiles, .error, Self.sentence(foreign.explanation), advice: foreign.advice)
     }
 
     mutating func findLostFiles(_ participants: [LostParticipant]) {
@@ -60,7 +60,7 @@ extension Doctor {
                 open. What that process has written since is not here.
                 """,
                 by: [participant.process],
-                next: rescue(participant)
+                advice: rescue(participant)
             )
         }
     }

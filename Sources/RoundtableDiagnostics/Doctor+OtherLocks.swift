@@ -16,7 +16,7 @@ extension Doctor {
                 name. \(library.rawValue) \(advice.lasts), and iOS kills a process that it suspends with such a lock.
                 """,
                 at: first,
-                next: "\(advice.next)."
+                advice: "\(advice.next)."
             )
         }
         if container.isCut {
@@ -32,7 +32,7 @@ extension Doctor {
     }
 }
 
-extension Diagnosis {
+extension DatabaseDiagnosis {
     /// Reports other databases of SQLite in the App Group's container, for whose readers iOS kills a process, too.
     ///
     /// The headers of files are read, so this is for a process that has none of these files open, in whatever library (rule G5).
@@ -50,7 +50,7 @@ extension Diagnosis {
             or \(databases.count == 1 ? "has" : "have") an encrypted header. iOS kills a process that it suspends while it only reads such a database.
             """,
             at: first,
-            next: """
+            advice: """
                 Keep it in the app's own container, or share it with SharedDatabase, which sets WAL mode. If it belongs to another library, access it \
                 only while the process holds an assertion.
                 """

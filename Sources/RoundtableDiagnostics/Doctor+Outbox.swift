@@ -63,7 +63,7 @@ extension Doctor {
                 .deadLetters,
                 .warning,
                 "\(letters.of("command")) \(letters == 1 ? "was" : "were") set aside, and not applied.\(retried)",
-                next:
+                advice:
                     "\(look) shows why. Retry one when the cause is corrected (retry ID), or drop it (drop ID)."
             )
         }
@@ -77,7 +77,7 @@ extension Doctor {
                 \(outbox.damaged == 1 ? "was not a whole command, and was" : "were not whole commands, and were") moved away.
                 """,
                 at: outbox.path + "/damaged",
-                next:
+                advice:
                     "\(look) shows what is wrong with each. `retry` puts a whole one back into the queue, `drop` removes it."
             )
         }
@@ -94,7 +94,7 @@ extension Doctor {
                 the owner that reads it first.
                 """,
                 at: outbox.path,
-                next: """
+                advice: """
                     Give each database a folder of its own (Options.outboxFolder), and change the senders, too; or, if that is a copy that no \
                     process opens any more, or the record is not true, remove \(other.record?.path.shellQuotedPath ?? "the record").
                     """
@@ -113,7 +113,7 @@ extension Doctor {
                 \(waiting.map { "There, \($0)." } ?? "What waits there is not known.")
                 """,
                 at: other.path,
-                next: isEmpty
+                advice: isEmpty
                     ? "If no process submits there any more, remove it; otherwise, set the same Options.outboxFolder in all programs that open the database."
                     : """
                     Set the same Options.outboxFolder in all programs that open the database, and in all senders. To see what waits: \
@@ -133,7 +133,7 @@ extension Doctor {
         let verb = outbox.waiting == 1 ? "waits" : "wait"
         let oldest = "\(outbox.waiting == 1 ? "for" : "the oldest for") \(wait.rough)"
         let what = "\(outbox.waiting.of("command")) (\(outbox.bytes.byteSize)) \(verb) in the outbox, \(oldest)"
-        let defaults = Outbox.Options()
+        let defaults = CommandOutbox.Options()
         if outbox.waiting >= defaults.maximumCount / 10 * 9 || outbox.bytes >= defaults.maximumBytes / 10 * 9 {
             find(
                 .fullOutbox,
@@ -143,7 +143,7 @@ extension Doctor {
                 options differ.
                 """,
                 at: outbox.path,
-                next: "Check that the process runs that applies them, and what they wait for: \(look)."
+                advice: "Check that the process runs that applies them, and what they wait for: \(look)."
             )
         }
         switch service {
@@ -156,7 +156,7 @@ extension Doctor {
                     : "\(what), and no running process applies commands.",
                 at: outbox.path,
                 by: running.map(\.party),
-                next:
+                advice:
                     "Start the program that opens the database with handlers (Options.outbox); \(look) shows what waits."
             )
         case .heldUp(let owners):
@@ -167,7 +167,7 @@ extension Doctor {
                 "\(what), and the process that applies them is \(stopped.isEmpty ? "suspended" : "stopped").",
                 at: outbox.path,
                 by: owners.map(\.party),
-                next: stopped.isEmpty
+                advice: stopped.isEmpty
                     ? "Nothing: they are applied when it is resumed."
                     : "Continue it (kill -CONT \(stopped[0].pid)), or end it and start it again."
             )
@@ -181,7 +181,7 @@ extension Doctor {
                 text,
                 at: outbox.path,
                 by: owners.map(\.party),
-                next: isWritable
+                advice: isWritable
                     ? """
                     \(look) shows what each waits for. A program that is older than the database applies none: restart it in its new version.
                     """

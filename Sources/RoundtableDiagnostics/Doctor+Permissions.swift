@@ -56,7 +56,7 @@ extension Doctor {
                 This process (user \(geteuid())) may read the database, and not write it. The file has \
                 \(database.status.accessText).
                 """,
-                next: """
+                advice: """
                     Nothing, if this user is meant to read only. Else add the user to the database's group, or change its mode.
                     """
             )
@@ -75,7 +75,7 @@ extension Doctor {
                     permissions allow. \(access).
                     """,
                     at: file.path,
-                    next: Self.equalize
+                    advice: Self.equalize
                 )
             } else if isDenied || file.keepsOut(usersOf: database) {
                 find(
@@ -83,7 +83,7 @@ extension Doctor {
                     .warning,
                     "\(access): some users of the database may be kept out.",
                     at: file.path,
-                    next: Self.equalize
+                    advice: Self.equalize
                 )
             } else if file.admitsMore(thanUsersOf: database) {
                 find(
@@ -91,7 +91,7 @@ extension Doctor {
                     .warning,
                     "\(access): users may read or write it who may not use the database.",
                     at: file.path,
-                    next: Self.widenOrEqualize(database, file)
+                    advice: Self.widenOrEqualize(database, file)
                 )
             }
         }
@@ -132,7 +132,7 @@ extension Doctor {
                 \(Self.list(own)).
                 """,
                 at: first.path,
-                next: Self.advice(database, facts)
+                advice: Self.advice(database, facts)
             )
             return false
         }
@@ -161,7 +161,7 @@ extension Doctor {
             """,
             at: first.path,
             by: denied.map(\.process),
-            next: Self.advice(database, facts)
+            advice: Self.advice(database, facts)
         )
         return false
     }

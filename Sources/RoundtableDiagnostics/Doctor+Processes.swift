@@ -22,7 +22,7 @@ extension Doctor {
                 "\(participant.name) has been reading one moment for \(read.age.seconds)\(held).",
                 at: status.path + "-wal",
                 by: [participant.party],
-                next: "End the read\(began): shorten its closure, or advance or close the snapshot."
+                advice: "End the read\(began): shorten its closure, or advance or close the snapshot."
             )
         }
         // How long a stranger has been reading may not be known.
@@ -35,7 +35,7 @@ extension Doctor {
                 "\(pin).",
                 at: status.path + "-wal",
                 by: [pin.holder],
-                next: pin.holder.liveness == .stopped
+                advice: pin.holder.liveness == .stopped
                     ? "Continue it (kill -CONT \(pin.holder.pid)) or end it, which ends its transaction."
                     : "End its transaction."
             )
@@ -45,7 +45,7 @@ extension Doctor {
     private mutating func findFrozenReader(
         _ participant: ParticipantStatus,
         _ read: ParticipantStatus.Read,
-        _ topic: Diagnosis.Topic,
+        _ topic: DatabaseDiagnosis.Topic,
         _ status: DatabaseStatus
     ) {
         let site = read.callSite.map { " (since \($0))" } ?? ""
@@ -56,7 +56,7 @@ extension Doctor {
             "\(participant.name) is stopped in the middle of a read\(site)\(held).",
             at: status.path + "-wal",
             by: [participant.party],
-            next: "Continue it (kill -CONT \(participant.pid)) or end it, which ends its read."
+            advice: "Continue it (kill -CONT \(participant.pid)) or end it, which ends its read."
         )
     }
 
@@ -77,7 +77,7 @@ extension Doctor {
                     "'\(participant.author)' died without closing the database.",
                     at: status.controlBlock.path,
                     by: [participant.party],
-                    next: "Nothing: the next participant that waits or joins clears its slot."
+                    advice: "Nothing: the next participant that waits or joins clears its slot."
                 )
             case .stopped: examineStopped(participant, status, facts)
             case .alive, .unknown: break
@@ -89,7 +89,7 @@ extension Doctor {
                     "The writes of \(participant.name) are refused: another program has applied a migration that it does not know.",
                     at: status.path,
                     by: [participant.party],
-                    next: "Update this program, and start it again."
+                    advice: "Update this program, and start it again."
                 )
             }
         }
@@ -103,7 +103,7 @@ extension Doctor {
                 """,
                 at: status.path + "-shm",
                 by: [stranger],
-                next: "Continue it (kill -CONT \(stranger.pid)) or end it."
+                advice: "Continue it (kill -CONT \(stranger.pid)) or end it."
             )
         }
         if let writer = status.writeLock, facts.strangers.contains(where: { $0.pid == writer.pid }) {
@@ -112,7 +112,7 @@ extension Doctor {
                 .warning,
                 "\(Self.name(writer)) holds SQLite's write lock, and takes no turns.",
                 by: [writer],
-                next:
+                advice:
                     "If it keeps the lock, end its transaction; let it write through Roundtable (`roundtable sql`) or keep transactions short."
             )
         }
@@ -135,7 +135,7 @@ extension Doctor {
                 "\(party) holds a read lock on \(lock.name): \(consequence).",
                 at: lock.kind == .slots ? status.controlBlock.path : status.path + "-shm",
                 by: lock.holder.map { [$0] } ?? [],
-                next: lock.holder == nil
+                advice: lock.holder == nil
                     ? "Run this as root, which sees all processes. Then end the process, and give its user a snapshot file instead of the database."
                     : "End the process. If its user is not trusted, give him a snapshot file instead of the database."
             )
@@ -160,7 +160,7 @@ extension Doctor {
             held.isEmpty ? .warning : .error,
             "'\(participant.author)' is stopped\(holding).\(site)",
             by: [participant.party],
-            next:
+            advice:
                 "Continue it (kill -CONT \(participant.pid)) or end it; suspend the database before the process stops."
         )
     }

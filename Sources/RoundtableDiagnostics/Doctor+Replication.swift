@@ -14,7 +14,7 @@ extension Doctor {
             .warning,
             "The replication\(target) does not work: \(replication.problem ?? replication.state.rawValue).\(behind ?? "")\(source)",
             by: parties(replication.litestream, replication.supervisor, ReplicationStatus.author, replication.reporter),
-            next: Self.sentence(replication.advice ?? "Look at the output of 'roundtable replicate'")
+            advice: Self.sentence(replication.advice ?? "Look at the output of 'roundtable replicate'")
         )
     }
 
@@ -22,7 +22,7 @@ extension Doctor {
     mutating func examineFence(_ status: DatabaseStatus) {
         guard let fence = status.fence else { return }
         let source = fence.reporter.source(name(ofFileWith: Fence.suffix))
-        find(.fenced, .warning, fence.lines.what + source, next: fence.lines.next)
+        find(.fenced, .warning, fence.lines.what + source, advice: fence.lines.next)
     }
 
     /// Reports a read replica that gets no new states.
@@ -35,7 +35,7 @@ extension Doctor {
             .warning,
             "The read replica gets no new states: \(replica.problem ?? replica.state.rawValue).\(state)\(source)",
             by: parties(replica.litestream, replica.follower, ReplicaStatus.author, replica.reporter),
-            next: Self.sentence(replica.advice ?? "Look at the output of 'roundtable follow'")
+            advice: Self.sentence(replica.advice ?? "Look at the output of 'roundtable follow'")
         )
     }
 

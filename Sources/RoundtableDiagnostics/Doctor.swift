@@ -45,16 +45,16 @@ struct Doctor {
         var container: GroupContainer?
     }
 
-    var diagnosis: Diagnosis
+    var diagnosis: DatabaseDiagnosis
     private let limits = CheckpointLimits.default
 
-    init(path: String) { diagnosis = Diagnosis(path: path, findings: [], unknowns: []) }
+    init(path: String) { diagnosis = DatabaseDiagnosis(path: path, findings: [], unknowns: []) }
 
     mutating func examine(_ status: DatabaseStatus, _ facts: Facts) {
         diagnosis.path = status.path
         diagnosis.unknowns = status.unknowns
         if let damage = status.damage {
-            find(.corrupt, .error, "The schema cannot be read: \(damage)", next: Self.whenCorrupt)
+            find(.corrupt, .error, "The schema cannot be read: \(damage)", advice: Self.whenCorrupt)
         }
         examineDiskSpace(status, facts)
         examineFiles(status, facts)
@@ -68,7 +68,7 @@ struct Doctor {
         examineObstructions(status)
         examineControlBlock(status, facts)
         examineOutbox(status, isWritable: examineOutboxPermissions(facts))
-        examineExtensions(status)
+        examineDerivedTables(status)
         examineReplication(status)
         examineReplica(status)
         examineFence(status)
@@ -77,14 +77,14 @@ struct Doctor {
     }
 
     mutating func find(
-        _ topic: Diagnosis.Topic,
+        _ topic: DatabaseDiagnosis.Topic,
         _ severity: SharedDatabase.Severity,
-        _ what: String,
+        _ message: String,
         at location: String? = nil,
-        by who: [SharingProcess] = [],
-        next: String
+        by processes: [SharingProcess] = [],
+        advice: String
     ) {
-        diagnosis.find(topic, severity, what, at: location, by: who, next: next)
+        diagnosis.find(topic, severity, message, at: location, by: processes, advice: advice)
     }
 
     // MARK: What cannot be looked at
@@ -102,7 +102,7 @@ struct Doctor {
                 .hardLinks,
                 .error,
                 "The file has more than one name.",
-                next:
+                advice:
                     "Remove the other names, or copy the database: a process that opens it by another name has another -wal file."
             )
         case .notAFile(_, let reason) where reason.contains("mounted by itself"):
@@ -110,7 +110,7 @@ struct Doctor {
                 .singleFileMount,
                 .error,
                 "The file is mounted by itself, without its folder.",
-                next:
+                advice:
                     "Mount the folder that has the database: inside and outside of this mount, processes have different -wal files."
             )
         case .networkFileSystem(_, let name):
@@ -118,10 +118,10 @@ struct Doctor {
                 .networkFileSystem,
                 .error,
                 "The file is on a network file system (\(name)): no shared memory, and no locks to rely on.",
-                next: "Put the database on a local disk."
+                advice: "Put the database on a local disk."
             )
         default:
-            find(.notADatabase, .error, "\(error)", next: "Give the path of the database file.")
+            find(.notADatabase, .error, "\(error)", advice: "Give the path of the database file.")
         }
     }
 
@@ -132,21 +132,21 @@ struct Doctor {
                 .notADatabase,
                 .error,
                 "The file does not begin with the whole header of a database.",
-                next: "Give the path of the database file; an encrypted one looks like this, too."
+                advice: "Give the path of the database file; an encrypted one looks like this, too."
             )
         case .SQLITE_CANTOPEN, .SQLITE_PERM, .SQLITE_AUTH:
             find(
                 .permissions,
                 .error,
                 Self.sentence("It cannot be read: \(error.message ?? "permission denied")"),
-                next: "Run as a user who may read it, or change its mode."
+                advice: "Run as a user who may read it, or change its mode."
             )
         default:
             find(
                 .corrupt,
                 .error,
                 Self.sentence("It cannot be read: \(error)"),
-                next: "Check the disk; restore a backup."
+                advice: "Check the disk; restore a backup."
             )
         }
     }
@@ -162,7 +162,7 @@ struct Doctor {
                 The file is on a FUSE file system (\(type)): whether processes share memory and exclude each other there is up to the program \
                 behind it.
                 """,
-                next:
+                advice:
                     "Have all programs open the database by this mount, on this machine; or put it on a local disk, as a volume if this is a container."
             )
         }
@@ -174,7 +174,7 @@ struct Doctor {
                 The system has no file watch left for this user (\(shortage.reason)): processes without one check four times a second what other \
                 processes write to the WAL, to snapshot files and to the outbox. Commits of participants are still reported immediately.
                 """,
-                next: "\(SystemErrorAdvice.next(shortage))."
+                advice: "\(SystemErrorAdvice.next(shortage))."
             )
         }
         if status.journalMode == .rollback {
@@ -189,7 +189,7 @@ struct Doctor {
                     ? "The file is empty."
                     : "The database is not in WAL mode: readers and writers block each other.",
                 by: facts.strangers,
-                next: """
+                advice: """
                     \(isUnused && !isEmpty ? "Nothing, if it is a backup. To share it, open" : "Open") it with SharedDatabase.open, which \(isEmpty ? "sets it up" : "switches it to WAL mode")\
                     \(facts.strangers.isEmpty ? "" : " when those have ended what they read or write now").
                     """
@@ -212,7 +212,7 @@ struct Doctor {
                 .walResetBug,
                 .notice,
                 "\(bug). Roundtable's own checkpoints are safe.",
-                next: "Let no other program checkpoint, or run SQLite 3.51.3 or later (\(link))."
+                advice: "Let no other program checkpoint, or run SQLite 3.51.3 or later (\(link))."
             )
         } else {
             find(
@@ -220,7 +220,7 @@ struct Doctor {
                 .warning,
                 "\(bug), and programs that do not use Roundtable have the database open: if they write and checkpoint, committed rows may be lost.",
                 by: writers,
-                next: "Give them PRAGMA wal_autocheckpoint = 0, or all SQLite 3.51.3 or later (\(link))."
+                advice: "Give them PRAGMA wal_autocheckpoint = 0, or all SQLite 3.51.3 or later (\(link))."
             )
         }
     }
@@ -262,7 +262,7 @@ struct Doctor {
                     .warning,
                     "The WAL has \(fileSize.byteSize), and there is no -shm file: the next process that opens the database reads all of it first.",
                     at: location,
-                    next:
+                    advice:
                         "Open it once with SharedDatabase, and close it: the last participant to close empties the WAL."
                 )
             } else if fileSize > longest {
@@ -271,7 +271,7 @@ struct Doctor {
                     .notice,
                     "The -wal file has \(fileSize.byteSize), and no process has the database open: what it holds may not be in the database file.",
                     at: location,
-                    next:
+                    advice:
                         "Open it once with SharedDatabase, and close it. Until then, do not copy the database file alone."
                 )
             }
@@ -284,7 +284,7 @@ struct Doctor {
                 .warning,
                 "The WAL has \(frames(wal.committedFrames, status)), \(uncopied.grouped) of which are not in the database file; normally it stays below \(limits.longest.grouped).",
                 at: location,
-                next: "Correct what the other findings name. If there is none, wait: the next checkpoint shortens it."
+                advice: "Correct what the other findings name. If there is none, wait: the next checkpoint shortens it."
             )
         } else if fileSize > longest {
             find(
@@ -292,7 +292,7 @@ struct Doctor {
                 .notice,
                 "The -wal file has \(fileSize.byteSize), for \(wal.committedFrames.of("frame")).",
                 at: location,
-                next: "Nothing: the next checkpoint that can shorten it does."
+                advice: "Nothing: the next checkpoint that can shorten it does."
             )
         }
         if let failure = wal.failure {
@@ -302,7 +302,7 @@ struct Doctor {
                 "Checkpoints fail: \(failure.reason) (SQLite error \(failure.code)), \(failure.age.seconds) ago. Until one succeeds, the WAL grows.",
                 at: status.path,
                 by: failure.by.map { [.init(pid: $0.pid, name: $0.name, isParticipant: $0.isParticipant)] } ?? [],
-                next: Self.next(afterCheckpointError: failure.code)
+                advice: Self.next(afterCheckpointError: failure.code)
             )
         }
         guard Self.isDue(status), facts.checkpointer == nil else { return }
@@ -313,7 +313,7 @@ struct Doctor {
                 ? "\(uncopied.of("frame")) (\(size(ofFrames: uncopied, status))) of the WAL are not in the database file, although no read or lock seems to prevent it."
                 : "\(uncopied.of("frame")) (\(size(ofFrames: uncopied, status))) of the WAL are not in the database file, and no participant runs that checkpoints.",
             at: location,
-            next: facts.canCheckpoint
+            advice: facts.canCheckpoint
                 ? "If the policy is manual, call checkpoint(); if it is external, check whether the other program runs. Otherwise, report it."
                 : "Open it with SharedDatabase, policy automatic; if another program is meant to checkpoint, find out why it does not."
         )
@@ -343,7 +343,7 @@ struct Doctor {
                 "There is no control block: no process shares the database through Roundtable.",
                 at: location,
                 by: facts.strangers,
-                next: "Nothing, if this is expected: the first participant creates one."
+                advice: "Nothing, if this is expected: the first participant creates one."
             )
         case .damaged:
             find(
@@ -351,7 +351,8 @@ struct Doctor {
                 .warning,
                 "\(problem.prefix(1).uppercased() + problem.dropFirst()).",
                 at: location,
-                next: "Nothing: the next participant that joins replaces it. Find out which program writes to the file."
+                advice:
+                    "Nothing: the next participant that joins replaces it. Find out which program writes to the file."
             )
         case .unreadable:
             find(
@@ -359,7 +360,7 @@ struct Doctor {
                 .warning,
                 "It cannot be read: \(problem).",
                 at: location,
-                next: """
+                advice: """
                     Give it the owner and mode of the database; remove it if it is a folder or a link. A process that cannot use it takes no fair turns.
                     """
             )
@@ -375,7 +376,7 @@ struct Doctor {
                 .notice,
                 "\(what) was left behind: no process uses it.",
                 at: other.path,
-                next: "Delete it, unless programs that were built with that Roundtable are to run again."
+                advice: "Delete it, unless programs that were built with that Roundtable are to run again."
             )
         } else {
             find(
@@ -384,7 +385,7 @@ struct Doctor {
                 "\(what) is in use: its programs take turns among themselves, and not with the others.",
                 at: other.path,
                 by: other.pids.map { SharingProcess(pid: $0, among: []) },
-                next: "Build all programs with the same Roundtable. No row is lost meanwhile."
+                advice: "Build all programs with the same Roundtable. No row is lost meanwhile."
             )
         }
     }
@@ -459,7 +460,7 @@ extension Doctor.Facts {
 extension Doctor {
     private static let problems = 20
 
-    mutating func check(_ onlooker: Onlooker, _ check: Diagnosis.Check, _ progress: @escaping () -> Void) {
+    mutating func check(_ onlooker: Onlooker, _ check: DatabaseDiagnosis.Check, _ progress: @escaping () -> Void) {
         let pragma = check == .full ? "integrity_check" : "quick_check"
         do {
             let queue = try onlooker.connection(waitingUpTo: .seconds(1))
@@ -481,9 +482,9 @@ extension Doctor {
             try queue.close()
             guard lines != ["ok"] else { return }
             let text = lines.flatMap { $0.split(separator: "\n") }.filter { !$0.hasPrefix("***") }
-            find(.corrupt, .error, "\(pragma): \(text.joined(separator: "; "))", next: Self.whenCorrupt)
+            find(.corrupt, .error, "\(pragma): \(text.joined(separator: "; "))", advice: Self.whenCorrupt)
         } catch let error as DatabaseError where error.resultCode == .SQLITE_CORRUPT {
-            find(.corrupt, .error, "\(pragma): \(error.message ?? "malformed")", next: Self.whenCorrupt)
+            find(.corrupt, .error, "\(pragma): \(error.message ?? "malformed")", advice: Self.whenCorrupt)
         } catch {
             let reason =
                 error is EncryptionError ? "the database is encrypted, and this looks at it without a key" : "\(error)"

@@ -10,9 +10,9 @@ package struct RecentCommits: Sendable, Equatable {
         package var author: String?
         package var pid: Int32
         package var time: Date
-        package var tables: Change.Tables
+        package var tables: DatabaseChange.Tables
 
-        package init(sequence: UInt64, author: String?, pid: Int32, time: Date, tables: Change.Tables) {
+        package init(sequence: UInt64, author: String?, pid: Int32, time: Date, tables: DatabaseChange.Tables) {
             self.sequence = sequence
             self.author = author
             self.pid = pid
@@ -103,7 +103,7 @@ package struct RecentCommits: Sendable, Equatable {
     }
 
     /// A number without a name, and a set without tables, stand for any table (rule R6).
-    private static func tables(_ set: TableSet, _ dictionary: inout TableDictionary) -> Change.Tables {
+    private static func tables(_ set: TableSet, _ dictionary: inout TableDictionary) -> DatabaseChange.Tables {
         guard !set.isUnknown, !set.isEmpty else { return .fullDatabase }
         var names: Set<String> = []
         for number in set.numbers {

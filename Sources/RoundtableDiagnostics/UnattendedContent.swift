@@ -42,7 +42,7 @@ package final class UnattendedContent {
     private struct Known {
         let version: Version
         let schema: DatabaseStatus.SchemaVersion?
-        let extensions: ExtensionsStatus?
+        let derivedTables: DerivedTablesStatus?
         let letters: OutboxStatus.DeadLetters?
         let unknowns: [String]
     }
@@ -64,7 +64,7 @@ package final class UnattendedContent {
         known = Known(
             version: version,
             schema: status.schema,
-            extensions: status.extensions,
+            derivedTables: status.derivedTables,
             letters: letters,
             unknowns: Array(unknowns)
         )
@@ -80,7 +80,7 @@ package final class UnattendedContent {
         guard let known, known.version == Version(onlooker) else { return nil }
         recalls += 1
         status.schema = known.schema
-        status.extensions = known.extensions
+        status.derivedTables = known.derivedTables
         status.unknowns += known.unknowns
         return (nil, known.letters)
     }

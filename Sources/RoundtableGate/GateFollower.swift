@@ -17,7 +17,7 @@ package protocol GateFollower: AnyObject, Sendable {
     /// The gate is closed, and all visits have ended.
     ///
     /// - returns: the accesses that still hold a lock.
-    func gateDidClose(until deadline: Nanoseconds) -> [Suspension.Access]
+    func gateDidClose(until deadline: Nanoseconds) -> [SuspensionReport.Access]
 
     /// Called before anything enters again.
     func gateWillOpen()
@@ -27,7 +27,7 @@ extension GateFollower {
     package func gateWillAbort() {}
     package func gateInterruptsWrites() {}
     package func gateInterruptsCheckpoint() {}
-    package func gateDidClose(until deadline: Nanoseconds) -> [Suspension.Access] { [] }
+    package func gateDidClose(until deadline: Nanoseconds) -> [SuspensionReport.Access] { [] }
     package func gateWillOpen() {}
 }
 

@@ -33,7 +33,7 @@ package struct GateMachine: Hashable, Sendable {
     /// An operation inside the gate.
     struct Visit: Sendable {
         let id: UInt64
-        let kind: Suspension.Access.Kind
+        let kind: SuspensionReport.Access.Kind
         fileprivate(set) var site: CallSite?
         fileprivate(set) var since: Nanoseconds
         /// Whether the operation runs. Otherwise it waits for the connection, and holds no lock.
@@ -118,7 +118,7 @@ extension GateMachine {
     ///   assertion of the system first (rules F5, F5b), and `start` later.
     /// - returns: nil when the gate is closed, also while it is opening.
     mutating func enter(
-        _ kind: Suspension.Access.Kind,
+        _ kind: SuspensionReport.Access.Kind,
         site: CallSite?,
         isRunning: Bool,
         at now: Nanoseconds
@@ -178,7 +178,7 @@ extension GateMachine {
     }
 
     /// The access of a visit that is inside the gate.
-    func access(_ id: UInt64, at now: Nanoseconds) -> Suspension.Access? {
+    func access(_ id: UInt64, at now: Nanoseconds) -> SuspensionReport.Access? {
         visits.first { $0.id == id }?.access(at: now)
     }
 
@@ -277,7 +277,9 @@ extension GateMachine {
     ///
     /// - parameter held: the access that still holds a lock.
     /// - parameter isProtecting: whether the system gives that access more time.
-    func outcome(holding held: Suspension.Access?, isProtecting: Bool, at now: Nanoseconds) -> Suspension.Outcome {
+    func outcome(holding held: SuspensionReport.Access?, isProtecting: Bool, at now: Nanoseconds)
+        -> SuspensionReport.Outcome
+    {
         if isAbandoned { return .released }
         guard requests.isClosed else {
             let names = requests.protectors
@@ -324,8 +326,8 @@ extension GateMachine {
 // MARK: - Values
 
 extension GateMachine.Visit {
-    func access(at now: Nanoseconds) -> Suspension.Access {
-        Suspension.Access(
+    func access(at now: Nanoseconds) -> SuspensionReport.Access {
+        SuspensionReport.Access(
             kind: kind,
             callSite: site.map { "\($0.file):\($0.line)" },
             duration: .nanoseconds(Int64(clamping: now.subtractingSaturating(since)))

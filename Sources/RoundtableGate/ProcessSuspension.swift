@@ -92,7 +92,7 @@ package final class ProcessSuspension: Sendable {
     }
 
     @discardableResult
-    package func suspend(until deadline: Nanoseconds) -> [Suspension] {
+    package func suspend(until deadline: Nanoseconds) -> [SuspensionReport] {
         let began = MonotonicClock.now
         close()
         defer { assertions.endIfIdle(until: deadline) }
@@ -108,7 +108,7 @@ package final class ProcessSuspension: Sendable {
 
     /// Closes all gates until `endStop()`, regardless of other requests.
     @discardableResult
-    package func stop(until deadline: Nanoseconds) -> [Suspension] {
+    package func stop(until deadline: Nanoseconds) -> [SuspensionReport] {
         let began = MonotonicClock.now
         change { $0.isStopping = true }
         defer { assertions.endIfIdle(until: deadline) }
@@ -117,7 +117,7 @@ package final class ProcessSuspension: Sendable {
 
     package func endStop() { change { $0.isStopping = false } }
 
-    package func suspend(_ gate: SuspensionGate, until deadline: Nanoseconds) -> Suspension {
+    package func suspend(_ gate: SuspensionGate, until deadline: Nanoseconds) -> SuspensionReport {
         let began = MonotonicClock.now
         _ = gate.request { requests in
             requests.own.isSuspended = true
@@ -216,7 +216,7 @@ package final class ProcessSuspension: Sendable {
         until deadline: Nanoseconds,
         since began: Nanoseconds,
         givingTime: Bool = true
-    ) -> [Suspension] {
+    ) -> [SuspensionReport] {
         let time = deadline.subtractingSaturating(began)
         let toRollBack = timeToRollBack ?? min(max(time / 5, Self.shortestRollback), Self.longestRollback)
         var lastCall = deadline.subtractingSaturating(toRollBack)

@@ -123,7 +123,7 @@ package final class SuspensionGate: Sendable {
     ///
     /// - parameter isRunning: whether the operation runs immediately. Otherwise the caller calls `start` later.
     /// - returns: the visit, which `leave` ends; nil when the gate is closed.
-    package func enter(_ kind: Suspension.Access.Kind, at site: CallSite?, isRunning: Bool) -> UInt64? {
+    package func enter(_ kind: SuspensionReport.Access.Kind, at site: CallSite?, isRunning: Bool) -> UInt64? {
         if isClosed { return nil }
         let needsAssertion = kind != .checkpoint || !process.hasNotices
         let id = state.withLock {
@@ -191,7 +191,7 @@ package final class SuspensionGate: Sendable {
     }
 
     /// The running write.
-    package var running: Suspension.Access? {
+    package var running: SuspensionReport.Access? {
         state.withLock { $0.machine.running }?.access(at: MonotonicClock.now)
     }
 
@@ -336,20 +336,20 @@ package final class SuspensionGate: Sendable {
     }
 
     /// Completes closing after `drain`, and returns the result. The followers release what no visit holds.
-    func settle(until deadline: Nanoseconds, since began: Nanoseconds) -> Suspension {
-        let outcome: Suspension.Outcome
+    func settle(until deadline: Nanoseconds, since began: Nanoseconds) -> SuspensionReport {
+        let outcome: SuspensionReport.Outcome
         if settling.lock(until: max(deadline, MonotonicClock.now).addingSaturating(1_000_000)) {
             defer { settling.unlock() }
             outcome = settle(until: deadline)
         } else {
             // Another thread opens or settles the gate. It will see that the gate must be closed.
-            let held = Suspension.Access(kind: .opening, callSite: nil, duration: .zero)
+            let held = SuspensionReport.Access(kind: .opening, callSite: nil, duration: .zero)
             outcome = state.withLock { self.outcome($0, holding: held) }
         }
         if case .held(let access) = outcome, !hasReportedHeld.exchange(true, ordering: .relaxed) {
             report(.held(access))
         }
-        return Suspension(
+        return SuspensionReport(
             path: path,
             outcome: outcome,
             duration: .nanoseconds(Int64(clamping: MonotonicClock.now.subtractingSaturating(began)))
@@ -357,8 +357,8 @@ package final class SuspensionGate: Sendable {
     }
 
     /// Must be called with `settling`.
-    private func settle(until deadline: Nanoseconds) -> Suspension.Outcome {
-        let known: Suspension.Outcome? = state.withLock { state in
+    private func settle(until deadline: Nanoseconds) -> SuspensionReport.Outcome {
+        let known: SuspensionReport.Outcome? = state.withLock { state in
             switch state.machine.beginSettling() {
             case .none: outcome(state, holding: nil)
             case .held(let visit): outcome(state, holding: visit.access(at: MonotonicClock.now))
@@ -375,7 +375,7 @@ package final class SuspensionGate: Sendable {
         }
     }
 
-    private func outcome(_ state: State, holding held: Suspension.Access?) -> Suspension.Outcome {
+    private func outcome(_ state: State, holding held: SuspensionReport.Access?) -> SuspensionReport.Outcome {
         let isProtecting = held != nil && process.assertions.isProtecting
         return state.machine.outcome(holding: held, isProtecting: isProtecting, at: MonotonicClock.now)
     }

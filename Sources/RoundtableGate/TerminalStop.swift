@@ -122,7 +122,7 @@ package final class TerminalStop: Sendable {
     }
 }
 
-extension Suspension {
+extension SuspensionReport {
     fileprivate var isHeld: Bool {
         switch outcome {
         case .held, .protected: true

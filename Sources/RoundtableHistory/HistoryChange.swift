@@ -42,7 +42,7 @@ public struct HistoryChange: Hashable, Sendable {
     /// any column may have changed.
     public let columns: Set<String>?
 
-    /// The values that columns had before this change, by the present names of the columns: those that ``HistoryKeeping`` names. Each change
+    /// The values that columns had before this change, by the present names of the columns: those that ``OldValuePolicy`` names. Each change
     /// has its own, also when several changes of one row are read together.
     ///
     /// A `delete` has those of the row that was deleted. An `update` has them if they are kept of updates. An `insert` has them if the row
@@ -88,6 +88,6 @@ public enum HistoryRecording: String, Sendable, Codable, CaseIterable {
     /// Records that a row was updated.
     case rows
     /// Records also which columns an update changed. It costs a little more per update, and `ALTER TABLE … DROP COLUMN` fails until
-    /// ``History/narrow(for:in:)`` is called. For tables of up to 62 columns.
+    /// ``DatabaseHistory/narrow(for:in:)`` is called. For tables of up to 62 columns.
     case changedColumns
 }

@@ -7,7 +7,7 @@ public struct HistoryConsumer: Hashable, Sendable {
     /// The position up to which changes are acknowledged.
     public let token: HistoryToken
     /// When the consumer last consumed, by the clock of the machine. While the consumer is up to date, this is updated only once per
-    /// twentieth of ``History/Settings/consumerTimeout``.
+    /// twentieth of ``DatabaseHistory/Settings/consumerTimeout``.
     public let lastSeen: Date
     public let state: State
     /// The number of rows of the history after the consumer's token, including those of other tables.

@@ -9,7 +9,7 @@ enum HistoryEnabling {
         _ db: Database,
         table: String,
         recording: HistoryRecording,
-        keeping: HistoryKeeping
+        keeping: OldValuePolicy
     ) throws {
         try savepoint(db) {
             // The table is checked before anything is created for it.

@@ -12,7 +12,7 @@ public enum HistoryError: Error, Equatable, Sendable {
     /// The database has no history: it was never enabled for any table.
     case notEnabled(path: String)
 
-    /// The history of this table is not recorded. Call ``History/enable(for:recording:keeping:)`` first.
+    /// The history of this table is not recorded. Call ``DatabaseHistory/enable(for:recording:keeping:)`` first.
     case notTracked(path: String, table: String)
 
     /// The changes of this table cannot be recorded.
@@ -30,15 +30,15 @@ public enum HistoryError: Error, Equatable, Sendable {
         case otherHistory
         /// The token is ahead of the history: the database was replaced by an older copy.
         case wentBack
-        /// Changes after the token are no longer kept: see ``History/Settings``.
+        /// Changes after the token are no longer kept: see ``DatabaseHistory/Settings``.
         case pruned
         /// Changes of this table may not have been recorded: it was recreated without its triggers, its history was enabled or
         /// disabled after the token, or a unique index, or a trigger that ends statements, was added to it.
         case changesMissing(table: String)
         /// The consumer is not known, because it or the database is new. Changes after the error's token are kept for it.
         case newConsumer
-        /// The consumer was dropped. Either it was not seen since this date, for longer than ``History/Settings/consumerTimeout``, or
-        /// ``History/dropConsumer(_:)`` was called.
+        /// The consumer was dropped. Either it was not seen since this date, for longer than ``DatabaseHistory/Settings/consumerTimeout``, or
+        /// ``DatabaseHistory/dropConsumer(_:)`` was called.
         case consumerDropped(lastSeen: Date)
         /// The consumer asks for tables that it did not ask for before, or that another process which consumes by the same name did
         /// not ask for. Their changes were acknowledged without having been handed out.

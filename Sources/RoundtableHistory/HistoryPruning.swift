@@ -15,7 +15,7 @@ enum HistoryPruning {
         else { return }
         let format: Int = try row.historyValue("format", db)
         guard format <= HistoryTables.format else { return }
-        let settings = try History.Settings(row, db)
+        let settings = try DatabaseHistory.Settings(row, db)
         let now = Date().timeIntervalSince1970
         try dropConsumers(db, notSeenSince: now - settings.consumerTimeout / .seconds(1))
         // No statement is running that could have taken notes (rule H7).

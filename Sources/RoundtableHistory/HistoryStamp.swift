@@ -11,7 +11,7 @@ import RoundtableTables
 final class HistoryStamp: WriteCompanion, @unchecked Sendable {
     // @unchecked: confined to the writer's queue, where SQLite calls the functions.
     private var author = ""
-    /// The author of the part of a write that runs now, if it is another one (``History/write(as:in:_:)``).
+    /// The author of the part of a write that runs now, if it is another one (``DatabaseHistory/write(as:in:_:)``).
     private var authorOfPart: String?
     private var needsLook = true
     /// The version of the schema that was last inspected; nil when it had no history.

@@ -21,7 +21,7 @@ enum HistoryTables {
         defer { HistoryStamp.forget(in: db) }
         try removeRemains(db)
         try db.execute(sql: schema)
-        let settings = History.Settings()
+        let settings = DatabaseHistory.Settings()
         try db.execute(
             sql: """
                 INSERT INTO main.roundtable_history_settings

@@ -64,7 +64,7 @@ extension SnapshotPublisherTests {
         #expect(log.fetches.value == fetches)
         #expect(try file.read().value == ["A"])
         db.resume()
-        try await log.publisher.value?.publishNow()
+        try await log.publisher.value?.publish()
         #expect(try file.read().value == ["A", "B", "C"])
         #expect(log.errors.value.isEmpty)
     }
@@ -78,7 +78,7 @@ extension SnapshotPublisherTests {
         try add("A", to: db)
         let file = file()
         let log = try Log(db, file)
-        try await log.publisher.value?.publishNow()
+        try await log.publisher.value?.publish()
         try await waitUntil { log.isAtRest }
         let fetches = log.fetches.value
         for _ in 1...3 {
@@ -251,7 +251,7 @@ extension SnapshotPublisherTests {
         isSlow.change { $0 = false }
         db.interrupt()
         db.resume()
-        try await publisher.publishNow()
+        try await publisher.publish()
         #expect(try file.read().value == ["A"])
     }
 }

@@ -30,16 +30,16 @@ import Testing
         options.process = process
         options.suspensionPolicy = policy
         change(&options)
-        return try SharedDatabase.open(at: url, schema: Schema(migrator()), as: author, options: options)
+        return try SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: author, options: options)
     }
 
     /// One that is not suspended with the others.
     func openUnsuspended(_ author: String) throws -> SharedDatabase {
-        try SharedDatabase.open(at: url, schema: Schema(migrator()), as: author)
+        try SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: author)
     }
 
     private func openReadOnly(_ author: String) throws -> SharedDatabase? {
-        let schema = Schema(migrator())
+        let schema = SharedSchema(migrator())
         guard case .available(let db) = try SharedDatabase.openReadOnly(at: url, schema: schema, as: author) else {
             return nil
         }
@@ -131,7 +131,7 @@ import Testing
         try add("D", to: a)
         #expect(try file.read().value == ["A", "B", "C"])
         let ended = SnapshotFileError.publishingEnded(path: file.url.path)
-        await #expect(throws: ended) { try await log.publisher.value?.publishNow() }
+        await #expect(throws: ended) { try await log.publisher.value?.publish() }
     }
 
     @Test func aReadOnlyParticipantPublishes() async throws {
@@ -141,7 +141,7 @@ import Testing
         let log = try Log(db, file)
         try add("A", to: writer)
         try await eventually(["A"], in: file)
-        #expect(try await log.publisher.value?.publishNow().sequence == log.infos.value.last?.sequence)
+        #expect(try await log.publisher.value?.publish().sequence == log.infos.value.last?.sequence)
     }
 
     /// A burst is one write an interval, and its last state arrives.
@@ -172,12 +172,12 @@ import Testing
         let fetches = try #require(log?.fetches.value)
         try await db.write { try $0.execute(sql: "UPDATE player SET score = score + 1") }
         try await waitUntil { log?.fetches.value ?? 0 > fetches }
-        #expect(try await log?.publisher.value?.publishNow() == info)
+        #expect(try await log?.publisher.value?.publish() == info)
         log = nil
         // Nor after a restart.
         let again = try Log(db, file)
         try await waitUntil { again.fetches.value == 1 }
-        try await again.publisher.value?.publishNow()
+        try await again.publisher.value?.publish()
         #expect(try file.read().info == info && again.infos.value.isEmpty)
         // Under another version, they are.
         let newer = SnapshotFile<[String]>(at: file.url, version: 2, as: "app")
@@ -196,7 +196,7 @@ import Testing
         try add("A", to: db)
         try await eventually(["A"], in: file)
         try FileManager.default.removeItem(at: file.url)
-        try await log.publisher.value?.publishNow()
+        try await log.publisher.value?.publish()
         #expect(try file.read().value == ["A"])
     }
 
@@ -208,7 +208,7 @@ import Testing
         try await eventually(expected, in: file())
         #expect(logs.flatMap(\.errors.value).isEmpty)
         // It stays so: nobody publishes anything older.
-        for log in logs { try await log.publisher.value?.publishNow() }
+        for log in logs { try await log.publisher.value?.publish() }
         #expect(try file().read().value == expected)
     }
 
@@ -243,7 +243,7 @@ import Testing
         // What it has is too old, so it fetches again, and finds that there.
         try await waitUntil { fetches.value > before }
         #expect(try file.read().info == info)
-        try await slow.publishNow()
+        try await slow.publish()
         #expect(try file.read().info == info)
     }
 
@@ -264,16 +264,16 @@ import Testing
             return names
         }
         try await eventually([], in: file)
-        let info = try await publisher.publishNow()
+        let info = try await publisher.publish()
         isSlow.change { $0 = true }
         try add("A", to: db)
         await onThread { isInside.wait() }
         try await db.write { _ = try Player.deleteAll($0) }
-        #expect(try await publisher.publishNow() == info)
+        #expect(try await publisher.publish() == info)
         let before = fetches.value
         mayGoOn.signal()
         try await waitUntil { fetches.value > before }
-        #expect(try await publisher.publishNow() == info)
+        #expect(try await publisher.publish() == info)
         #expect(try file.read().info == info)
     }
 
@@ -353,7 +353,7 @@ import Testing
         try await onThread { Result { try db.close() } }.get()
         #expect(try file.read().value == ["A"])
         let ended = SnapshotFileError.publishingEnded(path: file.url.path)
-        await #expect(throws: ended) { try await log.publisher.value?.publishNow() }
+        await #expect(throws: ended) { try await log.publisher.value?.publish() }
         #expect(log.errors.value.isEmpty)
         #expect(throws: (any Error).self) { try db.publish(to: file) { _ in [] } }
         func isClosed(_ error: any Error) -> Bool { "\(error)".contains("closed by close()") }
@@ -368,7 +368,7 @@ import Testing
         try add("A", to: db)
         let file = file()
         let log = try Log(db, file, every: .seconds(3600))
-        try await log.publisher.value?.publishNow()
+        try await log.publisher.value?.publish()
         try await waitUntil { log.isAtRest }
         let fetches = log.fetches.value
         try await onThread { Result { try db.close() } }.get()

@@ -16,7 +16,7 @@ import Testing
         url = folder.file("state")
     }
 
-    private func store(_ durability: Durability = .machine) -> SnapshotStore {
+    private func store(_ durability: CommitDurability = .machine) -> SnapshotStore {
         var options = SnapshotFileOptions()
         options.durability = durability
         return SnapshotStore(url, version: 1, writer: "w", options: options)

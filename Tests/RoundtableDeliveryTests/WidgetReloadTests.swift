@@ -125,10 +125,10 @@ import Testing
         let db = try open(nil)
         let publisher = try publish(db, widgets(["Tasks", "Today"]))
         try await eventually("the first") { reloads.value.count == 1 }
-        try await publisher.publishNow()
+        try await publisher.publish()
         #expect(reloads.value == [["Tasks", "Today"]], "nothing was written")
         try await db.write { try $0.execute(sql: "INSERT INTO entry (text) VALUES ('a')") }
-        try await publisher.publishNow()
+        try await publisher.publish()
         try await eventually("the second") { reloads.value.count == 2 }
         publisher.cancel()
     }

@@ -21,7 +21,9 @@ import Testing
         try db.close()
     }
 
-    private func findings(_ status: DatabaseStatus, _ facts: Doctor.Facts = Doctor.Facts()) -> [Diagnosis.Finding] {
+    private func findings(_ status: DatabaseStatus, _ facts: Doctor.Facts = Doctor.Facts()) -> [DatabaseDiagnosis
+        .Finding]
+    {
         var doctor = Doctor(path: status.path)
         doctor.examine(status, facts)
         return doctor.diagnosis.findings.filter { $0.topic != .walResetBug }
@@ -35,7 +37,7 @@ import Testing
         migrator.registerMigration("v1") {
             try $0.execute(sql: "CREATE TABLE roundtables(x); CREATE TABLE t(id INTEGER PRIMARY KEY)")
         }
-        let db = try SharedDatabase.open(at: url, schema: Schema(migrator), as: "app")
+        let db = try SharedDatabase.open(at: url, schema: SharedSchema(migrator), as: "app")
         try db.history.enable(for: "t")
         #expect(try DatabaseStatus(ofDatabaseAt: url).schema?.tableCount == 2)
         try db.close()
@@ -52,7 +54,7 @@ import Testing
         #expect(text.contains("\n  outbox: 2 commands waiting") && text.hasSuffix("\n  not known: The moon."))
         var doctor = Doctor(path: "/a.db")
         #expect("\(doctor.diagnosis)" == "/a.db\n  nothing is wrong")
-        doctor.find(.corrupt, .error, "It is broken.", next: "Mend it.")
+        doctor.find(.corrupt, .error, "It is broken.", advice: "Mend it.")
         #expect("\(doctor.diagnosis)" == "/a.db\n  error: It is broken. (/a.db) Mend it.")
     }
 
@@ -66,14 +68,14 @@ import Testing
 
     /// A measured danger of small blocks: SQLite touches one byte in each 4 KiB of `-shm`, and another block of them may not be allocatable.
     @Test func smallBlocks() throws {
-        func found(_ block: Int, free: Int) -> [Diagnosis.Finding] {
+        func found(_ block: Int, free: Int) -> [DatabaseDiagnosis.Finding] {
             findings(status, Doctor.Facts(freeSpace: free, blockSize: block))
         }
         let little = 16 << 20
         for block in [512, 1024, 2048] {
             let finding = found(block, free: little).first
             #expect(finding?.topic == .lowDiskSpace && finding?.severity == .warning)
-            #expect(finding?.what.contains("SIGBUS") == true && finding?.location == status.path + "-shm")
+            #expect(finding?.message.contains("SIGBUS") == true && finding?.location == status.path + "-shm")
             #expect(found(block, free: 1 << 30).isEmpty)
         }
         #expect(found(4096, free: little).isEmpty)
@@ -93,7 +95,7 @@ import Testing
             let error = SystemError(call: .inotify, errno: errno, path: "/tmp")
             let found = findings(status, Doctor.Facts(watchShortage: error))
             #expect(found.map(\.topic) == [.noFileWatch] && found.first?.severity == .warning)
-            #expect(found.first?.next.contains(limit) == true)
+            #expect(found.first?.advice.contains(limit) == true)
             // The disk is not full, and the limit on open files is not the one to raise first.
             let event = "\(OutboxError(error, folder: "/tmp"))"
             #expect(event.contains(limit) && !event.contains("disk is full"), "\(event)")
@@ -132,7 +134,7 @@ import Testing
         for code in [ResultCode.SQLITE_CANTOPEN, .SQLITE_IOERR] {
             var doctor = Doctor(path: "/a.db")
             doctor.refuse(DatabaseError(resultCode: code, message: message))
-            let what = doctor.diagnosis.findings.first?.what ?? ""
+            let what = doctor.diagnosis.findings.first?.message ?? ""
             #expect(what.hasSuffix("permission denied.") && !what.hasSuffix(".."), "\(what)")
         }
     }
@@ -154,8 +156,8 @@ import Testing
         #expect(findings(status).first?.severity == .warning)
         let checkpointing = Doctor.Facts(checkpointer: party)
         let found = findings(status, checkpointing).first
-        #expect(found?.topic == .frozenParticipant && found?.severity == .error && found?.who == [party])
-        #expect(found?.what.contains("the CKPT lock: no other process can checkpoint") == true)
+        #expect(found?.topic == .frozenParticipant && found?.severity == .error && found?.processes == [party])
+        #expect(found?.message.contains("the CKPT lock: no other process can checkpoint") == true)
         status.participants[0].state = .suspended
         #expect(findings(status).isEmpty)
         #expect(findings(status, checkpointing).first?.severity == .error)
@@ -187,13 +189,13 @@ import Testing
         let found = findings(status)
         #expect(found.map(\.topic) == [.checkpointFails])
         #expect(
-            found.first?.what.hasPrefix("Checkpoints fail: database or disk is full (SQLite error 13), 2.0 s ago.")
+            found.first?.message.hasPrefix("Checkpoints fail: database or disk is full (SQLite error 13), 2.0 s ago.")
                 == true
         )
-        #expect(found.first?.who.map(\.pid) == [app.pid])
-        #expect(found.first?.next.hasPrefix("Free space") == true)
+        #expect(found.first?.processes.map(\.pid) == [app.pid])
+        #expect(found.first?.advice.hasPrefix("Free space") == true)
         status.wal?.failure?.code = 2570
-        #expect(findings(status).first?.next.hasPrefix("The disk may be failing") == true)
+        #expect(findings(status).first?.advice.hasPrefix("The disk may be failing") == true)
     }
 
     private func outbox(_ change: (inout OutboxStatus) -> Void = { _ in }) -> OutboxStatus {
@@ -232,23 +234,26 @@ import Testing
         )
         status.outbox = waiting(3, for: 5)
         var found = try #require(findings(status).first)
-        #expect(found.topic == .commandsWait && found.severity == .notice && found.who == [app])
+        #expect(found.topic == .commandsWait && found.severity == .notice && found.processes == [app])
         #expect(
-            found.what
+            found.message
                 == "3 commands (600 B) wait in the outbox, the oldest for 5 s, and no running process applies commands."
         )
         #expect(
-            found.next.contains("`roundtable outbox \(status.path.shellQuoted)`") && found.location.hasSuffix("-outbox")
+            found.advice.contains("`roundtable outbox \(status.path.shellQuoted)`")
+                && found.location.hasSuffix("-outbox")
         )
         status.outbox = waiting(3, for: 61)
         #expect(findings(status).first?.severity == .warning)
         // Nobody runs: as it should be, for a day.
         status.participants = []
         found = try #require(findings(status).first)
-        #expect(found.severity == .notice && found.what.contains("no process runs that could apply them"))
+        #expect(found.severity == .notice && found.message.contains("no process runs that could apply them"))
         status.outbox = waiting(1, for: 25 * 3600)
         found = try #require(findings(status).first)
-        #expect(found.severity == .warning && found.what.hasPrefix("1 command (200 B) waits in the outbox, for 25 h"))
+        #expect(
+            found.severity == .warning && found.message.hasPrefix("1 command (200 B) waits in the outbox, for 25 h")
+        )
     }
 
     @Test func `Commands wait for somebody who is held up, or does nothing`() throws {
@@ -257,15 +262,15 @@ import Testing
         status.outbox = waiting(3, for: 90, owners: [app])
         #expect(findings(status).map(\.topic) == [.commandsWait] && findings(status).first?.severity == .warning)
         status.outbox?.owners = nil
-        #expect(findings(status).first?.what.hasSuffix("although a participant runs that may write.") == true)
+        #expect(findings(status).first?.message.hasSuffix("although a participant runs that may write.") == true)
         status.outbox?.owners = [app]
         status.participants[0].state = .suspended
         let suspended = try #require(findings(status).first)
-        #expect(suspended.severity == .notice && suspended.next.contains("when it is resumed"))
+        #expect(suspended.severity == .notice && suspended.advice.contains("when it is resumed"))
         status.participants[0].state = .present
         status.participants[0].liveness = .stopped
         let stopped = try #require(findings(status).first { $0.topic == .commandsWait })
-        #expect(stopped.severity == .warning && stopped.next.contains("kill -CONT \(app.pid)"))
+        #expect(stopped.severity == .warning && stopped.advice.contains("kill -CONT \(app.pid)"))
     }
 
     @Test func `An outbox that is full, or has what nobody applies`() {
@@ -279,11 +284,11 @@ import Testing
         }
         let found = findings(status)
         #expect(found.map(\.topic) == [.deadLetters, .damagedCommands] && found.allSatisfy { $0.severity == .warning })
-        #expect(found[0].what.hasPrefix("3 commands were set aside, and not applied. 1 of them waits"))
-        #expect(found[1].what == "1 file in the outbox was not a whole command, and was moved away.")
+        #expect(found[0].message.hasPrefix("3 commands were set aside, and not applied. 1 of them waits"))
+        #expect(found[1].message == "1 file in the outbox was not a whole command, and was moved away.")
         // Where it does not lie beside the database, the command line says where.
         status.outbox?.path = "/group/out box"
-        #expect(findings(status)[0].next.contains("--folder '/group/out box'`"))
+        #expect(findings(status)[0].advice.contains("--folder '/group/out box'`"))
     }
 
     @Test func theWorstIsFirst() {

@@ -37,8 +37,8 @@ import Testing
         return url
     }
 
-    private func findings(_ url: URL) throws -> [Diagnosis.Finding] {
-        try Diagnosis(ofDatabaseAt: url).findings.filter { $0.topic == .otherLocks }
+    private func findings(_ url: URL) throws -> [DatabaseDiagnosis.Finding] {
+        try DatabaseDiagnosis(ofDatabaseAt: url).findings.filter { $0.topic == .otherLocks }
     }
 
     /// Each library has one finding, with its first file. Where nothing is killed for a lock, there is none.
@@ -48,8 +48,8 @@ import Testing
         let names = found.map { $0.location.split(separator: "/").last ?? "" }
         #expect(names == ["data.mdb", "settings.crc", "default.realm"])
         let texts = ["2 files of LMDB are in", "1 file of MMKV is in", "3 files of Realm are in"]
-        for (finding, text) in zip(found, texts) { #expect(finding.what.hasPrefix(text), "\(finding.what)") }
-        #expect(found.first?.next.contains("mdb_env_close") == true)
+        for (finding, text) in zip(found, texts) { #expect(finding.message.hasPrefix(text), "\(finding.message)") }
+        #expect(found.first?.advice.contains("mdb_env_close") == true)
         #expect(try findings(container("Library/Group Containers/group.com.example")).isEmpty)
         #expect(try findings(container("Containers/Data/Application/1")).isEmpty)
     }
@@ -57,7 +57,7 @@ import Testing
     @Test func nothing() throws {
         let url = try container("Containers/Shared/AppGroup/1", files: ["Library/notes.txt", "Library/sums.crc"])
         #expect(try findings(url).isEmpty)
-        #expect(try Diagnosis(ofDatabaseAt: url).unknowns.isEmpty)
+        #expect(try DatabaseDiagnosis(ofDatabaseAt: url).unknowns.isEmpty)
     }
 
     /// A large container is looked at in part, and the diagnosis says so.
@@ -75,7 +75,7 @@ import Testing
     @Test func unreadable() throws {
         let url = try container("Containers/Shared/AppGroup/1", files: ["secret", "lost"])
         let container = url.deletingLastPathComponent().deletingLastPathComponent()
-        var diagnosis = try Diagnosis(ofDatabaseAt: url)
+        var diagnosis = try DatabaseDiagnosis(ofDatabaseAt: url)
         diagnosis.findOtherDatabases()
         #expect(diagnosis.unknowns.isEmpty)
         System.withFaults([Fault(.open, errno: EACCES)]) { diagnosis.findOtherDatabases() }
@@ -88,7 +88,7 @@ import Testing
         let shut = url.deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent("shut").path
         try #require(chmod(shut, 0) == 0)
         defer { chmod(shut, 0o700) }
-        let diagnosis = try Diagnosis(ofDatabaseAt: url)
+        let diagnosis = try DatabaseDiagnosis(ofDatabaseAt: url)
         #expect(diagnosis.findings.allSatisfy { $0.topic != .otherLocks })
         #expect(diagnosis.unknowns == ["Locks of other libraries: 1 folder cannot be read, such as \(shut)."])
     }

@@ -77,15 +77,15 @@ extension GateModel {
     }
 
     private func access(
-        _ kind: Suspension.Access.Kind,
+        _ kind: SuspensionReport.Access.Kind,
         ofThread index: Int,
         hasStarted: Bool
-    ) -> Suspension.Access {
+    ) -> SuspensionReport.Access {
         // A checkpoint runs at once, where a notice precedes the freeze. The line of code of a write is shown when it runs.
         let isShown = hasStarted && kind == .write
         let isAtOnce = kind == .checkpoint && !checkpointsNeedAssertion
         let since = hasStarted && !isAtOnce ? Moment.starting : Moment.entering
-        return Suspension.Access(
+        return SuspensionReport.Access(
             kind: kind,
             callSite: "\(isShown ? "shown" : "entered"):\(index)",
             duration: .nanoseconds(Int64(Moment.answering - since))
@@ -93,7 +93,7 @@ extension GateModel {
     }
 
     /// What the answer of a suspension must be.
-    func expectedOutcome(holding held: Suspension.Access?, isProtecting: Bool) -> Suspension.Outcome {
+    func expectedOutcome(holding held: SuspensionReport.Access?, isProtecting: Bool) -> SuspensionReport.Outcome {
         if machine.isAbandoned { return .released }
         if !machine.requests.isClosed {
             let names = machine.requests.protectors

@@ -10,7 +10,7 @@ import RoundtableTestBasics
 /// `settling` only while followers are notified, which is when it may be locked for longer than the millisecond that a thread waits.
 struct GateModel: Hashable {
     enum Role: Hashable {
-        case visitor(Suspension.Access.Kind)
+        case visitor(SuspensionReport.Access.Kind)
         case requester([Request])
         /// What `settleLater` begins.
         case settler(endsUse: Bool)
@@ -65,14 +65,14 @@ struct GateModel: Hashable {
         /// was settled stays so; the thread that closes the gate waits for the write.
         var isEarly = false
         /// A protected access: what the thread accesses when its requests are made, and what it requests then.
-        var accesses: Suspension.Access.Kind?
+        var accesses: SuspensionReport.Access.Kind?
         var requestsThen: [Request] = []
         /// Whether the thread was begun by a visit that was turned back.
         var isOfRefusal = false
         /// How often an observer may still write after a commit.
         var continuations = 1
 
-        var kind: Suspension.Access.Kind? { if case .visitor(let kind) = role { kind } else { nil } }
+        var kind: SuspensionReport.Access.Kind? { if case .visitor(let kind) = role { kind } else { nil } }
 
         /// Whether the thread holds a lock for which the system kills the process.
         var holdsLock: Bool {
@@ -100,7 +100,7 @@ struct GateModel: Hashable {
     /// A visit that the gate has ended, as the answer of a suspension must name it.
     struct Ended: Hashable {
         let thread: Int
-        let kind: Suspension.Access.Kind
+        let kind: SuspensionReport.Access.Kind
         let how: GateMachine.Interruption
     }
 
@@ -129,8 +129,8 @@ struct GateModel: Hashable {
 
     /// - parameter protected: protected accesses: what each requests before and after the access.
     init(
-        visitors: [Suspension.Access.Kind],
-        protected: [(before: [Request], kind: Suspension.Access.Kind, after: [Request])] = [],
+        visitors: [SuspensionReport.Access.Kind],
+        protected: [(before: [Request], kind: SuspensionReport.Access.Kind, after: [Request])] = [],
         requesters: [[Request]],
         system: System? = nil,
         broken: Break? = nil
@@ -373,16 +373,16 @@ extension GateModel: WalkedModel {
     }
 
     /// What holds a lock, and is no visit.
-    private static func held(_ kind: Suspension.Access.Kind) -> Suspension.Access {
-        Suspension.Access(kind: kind, callSite: nil, duration: .zero)
+    private static func held(_ kind: SuspensionReport.Access.Kind) -> SuspensionReport.Access {
+        SuspensionReport.Access(kind: kind, callSite: nil, duration: .zero)
     }
 
-    private mutating func answer(_ index: Int, holding held: Suspension.Access?) {
+    private mutating func answer(_ index: Int, holding held: SuspensionReport.Access?) {
         let isProtecting = held != nil && isProtecting
         let outcome = machine.outcome(holding: held, isProtecting: isProtecting, at: Moment.answering)
         let expected = expectedOutcome(holding: held, isProtecting: isProtecting)
         if outcome != expected { violation = "F3: the answer is \(outcome), not \(expected)" }
-        let isReleased = Suspension(path: "", outcome: outcome, duration: .zero).isReleased
+        let isReleased = SuspensionReport(path: "", outcome: outcome, duration: .zero).isReleased
         if isReleased, !machine.isAbandoned, holdsLock {
             violation = "F3: the answer is \(outcome), and a lock is held"
         }

@@ -7,7 +7,7 @@ import Testing
 
 /// The suspension gate, walked through every interleaving of small worlds (rules F1 to F6).
 @Suite struct GateModelTests {
-    typealias Kind = Suspension.Access.Kind
+    typealias Kind = SuspensionReport.Access.Kind
     typealias Request = GateModel.Request
 
     struct Scenario: Sendable, CustomTestStringConvertible {

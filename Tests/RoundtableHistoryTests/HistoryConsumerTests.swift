@@ -61,14 +61,14 @@ import Testing
         let folder = try TemporaryFolder()
         let url = folder.file("players.sqlite")
         func openOlder() throws -> SharedDatabase {
-            try SharedDatabase.open(at: url, schema: Schema(migrator()), as: "older")
+            try SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: "older")
         }
         let older = try openOlder()
         var newer = migrator()
         if inMigration {
-            newer.registerMigration("history of player") { try History.enable(for: "player", in: $0) }
+            newer.registerMigration("history of player") { try DatabaseHistory.enable(for: "player", in: $0) }
         }
-        let db = try SharedDatabase.open(at: url, schema: Schema(newer), as: "newer")
+        let db = try SharedDatabase.open(at: url, schema: SharedSchema(newer), as: "newer")
         if inMigration {
             let unknown = ["history of player"]
             let error = SharedDatabaseError.schemaTooNew(path: db.path, unknownMigrations: unknown)
@@ -166,10 +166,10 @@ import Testing
     /// **Rule H10**: pruned up to the slowest consumer, and no further; a bounded part at a time.
     @Test func pruning() throws {
         let fixture = try enabled()
-        var settings = History.Settings()
+        var settings = DatabaseHistory.Settings()
         settings.minimumCount = 0
-        try fixture.db.write { try History.setSettings(settings, in: $0) }
-        #expect(try fixture.db.read { try History.settings(in: $0) } == settings)
+        try fixture.db.write { try DatabaseHistory.setSettings(settings, in: $0) }
+        #expect(try fixture.db.read { try DatabaseHistory.settings(in: $0) } == settings)
         let start = try fixture.db.history.currentToken()
         for name in ["fast", "slow"] { try fixture.db.history.restartConsumer(name) }
         func kept() throws -> Int {
@@ -201,9 +201,9 @@ import Testing
     @Test func startingConsumersArePrunedFor() throws {
         let fixture = try enabled()
         try fixture.db.write { db in
-            var settings = History.Settings()
+            var settings = DatabaseHistory.Settings()
             settings.minimumCount = 0
-            try History.setSettings(settings, in: db)
+            try DatabaseHistory.setSettings(settings, in: db)
         }
         try fixture.execute(Self.insert)
         try start(fixture, "fast")
@@ -232,9 +232,9 @@ import Testing
         try fixture.db.history.restartConsumer("slow")
         for _ in 0..<300 { try fixture.execute(Self.insert) }
         try fixture.db.write { db in
-            var settings = History.Settings()
+            var settings = DatabaseHistory.Settings()
             if which == "count" { settings.maximumCount = 100 } else { settings.maximumAge = .zero }
-            try History.setSettings(settings, in: db)
+            try DatabaseHistory.setSettings(settings, in: db)
         }
         for _ in 0..<300 { try fixture.execute(Self.insert) }
         let count = try fixture.db.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM roundtable_history")! }
@@ -261,9 +261,9 @@ import Testing
         #expect(try fixture.db.history.dropConsumer("by hand"))
         #expect(try fixture.db.history.dropConsumer("nobody") == false)
         try fixture.db.write { db in
-            var settings = History.Settings()
+            var settings = DatabaseHistory.Settings()
             settings.consumerTimeout = .zero
-            try History.setSettings(settings, in: db)
+            try DatabaseHistory.setSettings(settings, in: db)
         }
         for _ in 0..<200 { try fixture.execute(Self.insert) }
         #expect(try fixture.db.history.consumers().map(\.state) == [.dropped, .dropped])
@@ -299,9 +299,9 @@ import Testing
         try start(fixture, "gone")
         try start(fixture)
         try fixture.db.write { db in
-            var settings = History.Settings()
+            var settings = DatabaseHistory.Settings()
             settings.minimumCount = 10
-            try History.setSettings(settings, in: db)
+            try DatabaseHistory.setSettings(settings, in: db)
         }
         for _ in 0..<50 { try fixture.execute(Self.insert) }
         #expect(try fixture.db.history.dropConsumer("gone"))
@@ -316,7 +316,7 @@ import Testing
         let fixture = try enabled()
         try fixture.db.write { db in
             try db.execute(sql: "CREATE TABLE team (id INTEGER PRIMARY KEY)")
-            try History.enable(for: "team", in: db)
+            try DatabaseHistory.enable(for: "team", in: db)
         }
         try start(fixture)
         func consumeTeams() throws -> Int {

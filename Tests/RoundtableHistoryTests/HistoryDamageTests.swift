@@ -26,8 +26,8 @@ import Testing
         let history = fixture.db.history
         _ = try? fixture.changes()
         _ = try? history.consumers()
-        _ = try? fixture.db.read { try History.settings(in: $0) }
-        _ = try? fixture.db.read { try History.token(beforeLast: 2, from: $0) }
+        _ = try? fixture.db.read { try DatabaseHistory.settings(in: $0) }
+        _ = try? fixture.db.read { try DatabaseHistory.token(beforeLast: 2, from: $0) }
         _ = try? history.consume(as: "b") { _ in }
         // Another participant looks at the tables anew, and prunes with its first write.
         let other = try SharedDatabase.open(at: fixture.url, schema: .unmanaged, as: "other")

@@ -54,11 +54,11 @@ import Testing
         let folder = try TemporaryFolder()
         let url = folder.file("a.sqlite")
         var migrator = migrator()
-        migrator.registerMigration("history") { try History.enable(for: "player", in: $0) }
+        migrator.registerMigration("history") { try DatabaseHistory.enable(for: "player", in: $0) }
         // It goes on as the others migrate.
         var options = SharedDatabase.Options()
         options.newerSchemaPolicy = .continue
-        let first = try SharedDatabase.open(at: url, schema: Schema(migrator), as: "first", options: options)
+        let first = try SharedDatabase.open(at: url, schema: SharedSchema(migrator), as: "first", options: options)
         try first.write { _ = try Player(name: "A").inserted($0) }
         let token = try first.history.currentToken()
         #expect(try first.history.changes(since: nil).changes.map(\.author) == ["first"])
@@ -72,7 +72,7 @@ import Testing
             try db.drop(table: "player")
             try db.rename(table: "new", to: "player")
         }
-        _ = try SharedDatabase.open(at: url, schema: Schema(migrator), as: "second")
+        _ = try SharedDatabase.open(at: url, schema: SharedSchema(migrator), as: "second")
         let stranger = try DatabaseQueue(path: url.path)
         try stranger.write { try $0.execute(sql: "INSERT INTO player (name) VALUES ('B')") }
         let page = try first.history.changes(since: nil)
@@ -87,7 +87,7 @@ import Testing
             )
             try db.drop(table: "old")
         }
-        _ = try SharedDatabase.open(at: url, schema: Schema(migrator), as: "third")
+        _ = try SharedDatabase.open(at: url, schema: SharedSchema(migrator), as: "third")
         // No primary key any more: nothing is recorded, and that is told.
         #expect(
             startOverReason { _ = try first.history.changes(since: page.token) } == .changesMissing(table: "player")
@@ -224,7 +224,7 @@ import Testing
             try $0.execute(sql: Self.insert)
         }
         #expect(try second.read { try Int.fetchOne($0, sql: version) } == before)
-        #expect(try second.read { try History.tables(in: $0) } == ["player": .changedColumns])
+        #expect(try second.read { try DatabaseHistory.tables(in: $0) } == ["player": .changedColumns])
     }
 
     /// Triggers of a later version are left alone, unless one is missing.
@@ -273,7 +273,7 @@ import Testing
         let calls: [() throws -> Void] = [
             { try history.enable(for: "player", recording: .changedColumns) }, { try history.disable(for: "player") },
             { try history.disable(for: "no such table") },
-            { try fixture.db.write { try History.narrow(for: "player", in: $0) } },
+            { try fixture.db.write { try DatabaseHistory.narrow(for: "player", in: $0) } },
         ]
         for call in calls {
             #expect(throws: HistoryError.newerFormat(path: fixture.db.path, format: 99)) { try call() }

@@ -134,7 +134,7 @@ extension HistoryOldValuesTests {
         try fixture.executeElsewhere("INSERT INTO item VALUES (1, 'a', \(long)); DELETE FROM item")
         #expect(try fixture.changes(token).last?.oldValue("serverID") != nil, "the triggers are not of generation 2")
         try fixture.executeElsewhere("ALTER TABLE item RENAME COLUMN serverID TO \"remote \"\"id\"\"\"")
-        #expect(try fixture.db.read { try History.keptColumns(in: $0) } == ["item": ["remote \"id\""]])
+        #expect(try fixture.db.read { try DatabaseHistory.keptColumns(in: $0) } == ["item": ["remote \"id\""]])
         try fixture.execute("INSERT INTO item VALUES (2, 'b', \(long)), (3, 'c', 'C'); DELETE FROM item")
         #expect(
             try fixture.changes(token).suffix(2).map { $0.oldValue("remote \"id\"") } == [nil, "C".databaseValue]

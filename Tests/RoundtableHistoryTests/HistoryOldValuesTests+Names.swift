@@ -28,7 +28,7 @@ extension HistoryOldValuesTests {
     @Test(arguments: hostileNames) func hostileNameOfAColumn(name: String) throws {
         let columns = "id INTEGER PRIMARY KEY, \(name.quotedForTest), other, u UNIQUE"
         let fixture = try HistoryFixture("CREATE TABLE item (\(columns))")
-        try fixture.db.history.enable(for: "item", keeping: HistoryKeeping(columns: [name, "other"]))
+        try fixture.db.history.enable(for: "item", keeping: OldValuePolicy(columns: [name, "other"]))
         let start = try fixture.db.history.currentToken()
         let insertion = "INSERT INTO item VALUES (1, 'a', 'b', 'c')"
         let deletion = try changesBy(fixture, "\(insertion); DELETE FROM item")
@@ -40,7 +40,7 @@ extension HistoryOldValuesTests {
         let other = try SharedDatabase.open(at: fixture.url, schema: .unmanaged, as: "second")
         try other.write { try $0.execute(sql: insertion) }
         #expect(try fixture.db.read { try Int.fetchOne($0, sql: "PRAGMA schema_version") } == version)
-        #expect(try fixture.db.read { try History.keptColumns(in: $0) } == ["item": [name, "other"]])
+        #expect(try fixture.db.read { try DatabaseHistory.keptColumns(in: $0) } == ["item": [name, "other"]])
         let replacement = try changesBy(fixture, "REPLACE INTO item VALUES (2, 'd', 'e', 'c'); DELETE FROM item")
         let replaced = [[name: first[0], "other": first[1]], [name: second[0], "other": second[1]]]
         #expect(replacement.filter { $0 != none } == replaced)
@@ -55,7 +55,7 @@ extension HistoryOldValuesTests {
         let old = [name: "a".databaseValue, "other": "b".databaseValue]
         #expect(try changesBy(fixture, "INSERT INTO item VALUES (1, 'a', 'b'); DELETE FROM item") == [[:], old])
         try fixture.execute("INSERT INTO item VALUES (2, 'a', 'b')")
-        #expect(try fixture.db.read { try History.keptColumns(in: $0) } == ["item": [name, "other"]])
+        #expect(try fixture.db.read { try DatabaseHistory.keptColumns(in: $0) } == ["item": [name, "other"]])
         #expect(try changesBy(fixture, "DELETE FROM item") == [old])
         #expect(try fixture.changes(start).map(\.oldValues) == [[:], old, [:], old])
     }
@@ -70,7 +70,7 @@ extension HistoryOldValuesTests {
             try db.execute(sql: "DROP TRIGGER roundtable_history_1_delete; \(text.replacing("serverID", with: "lost"))")
         }
         try fixture.execute("INSERT INTO item VALUES (1, 'a', 'A'); DELETE FROM item")
-        #expect(try fixture.db.read { try History.keptColumns(in: $0) } == [:])
+        #expect(try fixture.db.read { try DatabaseHistory.keptColumns(in: $0) } == [:])
         #expect(startOverReason { _ = try fixture.changes(token) } == .changesMissing(table: "item"))
     }
 }

@@ -25,14 +25,14 @@ extension HistoryOldValuesTests {
         #expect(
             before.map(\.line) == ["insert 1", "insert 2", "delete 1"] && before.allSatisfy { $0.oldValues.isEmpty }
         )
-        #expect(try reader.read { try History.keptColumns(in: $0) } == [:])
+        #expect(try reader.read { try DatabaseHistory.keptColumns(in: $0) } == [:])
         #expect(try fixture.db.read { try HistoryTables.canKeepValues($0) } == false)
         try fixture.db.history.enable(for: "item", keeping: ["serverID"])
         try fixture.executeElsewhere("DELETE FROM item")
         let after = try reader.history.changes(since: token, in: nil).changes
         #expect(after.map(\.line) == before.map(\.line) + ["delete 2"])
         #expect(after.map { $0.oldValue("serverID") } == [nil, nil, nil, "B".databaseValue])
-        #expect(try reader.read { try History.keptColumns(in: $0) } == ["item": ["serverID"]])
+        #expect(try reader.read { try DatabaseHistory.keptColumns(in: $0) } == ["item": ["serverID"]])
     }
 
     /// **Rules H10, H14b**: pruning deletes old values with their changes, and the notes that updates which did nothing have left.
@@ -40,9 +40,9 @@ extension HistoryOldValuesTests {
         let fixture = try keeping(
             "CREATE TABLE item (id INTEGER PRIMARY KEY, name UNIQUE, parent REFERENCES item ON DELETE CASCADE, serverID)"
         )
-        var settings = History.Settings()
+        var settings = DatabaseHistory.Settings()
         settings.minimumCount = 0
-        try fixture.db.write { try History.setSettings(settings, in: $0) }
+        try fixture.db.write { try DatabaseHistory.setSettings(settings, in: $0) }
         try fixture.db.history.restartConsumer("engine")
         try fixture.execute("INSERT INTO item VALUES (1, 'x', NULL, 'a'), (2, 'y', 1, 'b'), (3, 'z', NULL, 'c')")
         try fixture.execute("UPDATE OR IGNORE item SET name = 'x' WHERE id = 2; DELETE FROM item WHERE id = 3")
@@ -72,20 +72,20 @@ extension HistoryOldValuesTests {
         var migrator = DatabaseMigrator()
         migrator.registerMigration("item") { db in
             try db.execute(sql: Self.item)
-            try History.enable(for: "item", keeping: ["serverID", "name"], in: db)
+            try DatabaseHistory.enable(for: "item", keeping: ["serverID", "name"], in: db)
             try db.execute(sql: "INSERT INTO item VALUES (1, 'a', 'A'), (2, 'b', 'B')")
         }
         let url = folder.file("migrated.sqlite")
-        let first = try SharedDatabase.open(at: url, schema: Schema(migrator), as: "first")
+        let first = try SharedDatabase.open(at: url, schema: SharedSchema(migrator), as: "first")
         let token = try first.history.currentToken()
         try first.write { try $0.execute(sql: "DELETE FROM item WHERE id = 1") }
         try first.close()
         migrator.registerMigration("names") { db in
             try db.alter(table: "item") { $0.rename(column: "serverID", to: "remote") }
-            try History.stopKeeping(["name"], of: "item", in: db)
+            try DatabaseHistory.stopKeeping(["name"], of: "item", in: db)
             try db.alter(table: "item") { $0.drop(column: "name") }
         }
-        let second = try SharedDatabase.open(at: url, schema: Schema(migrator), as: "second")
+        let second = try SharedDatabase.open(at: url, schema: SharedSchema(migrator), as: "second")
         try second.write { try $0.execute(sql: "DELETE FROM item WHERE id = 2") }
         let changes = try second.history.changes(since: token, in: nil).changes
         #expect(

@@ -11,7 +11,7 @@ import Testing
 @Suite struct HistoryOldValuesTests {
     static let item = "CREATE TABLE item (id INTEGER PRIMARY KEY, name, serverID)"
 
-    func keeping(_ sql: String = item, _ keeping: HistoryKeeping = ["serverID"]) throws -> HistoryFixture {
+    func keeping(_ sql: String = item, _ keeping: OldValuePolicy = ["serverID"]) throws -> HistoryFixture {
         let fixture = try HistoryFixture(sql)
         try fixture.db.history.enable(for: "item", keeping: keeping)
         return fixture
@@ -93,7 +93,7 @@ import Testing
             ]
         )
         #expect(try fixture.changes().filter { $0.operation == .update }.map(\.columns) == [["serverID"], ["name"]])
-        #expect(try fixture.db.read { try History.keptColumns(in: $0) } == ["item": ["name", "serverID"]])
+        #expect(try fixture.db.read { try DatabaseHistory.keptColumns(in: $0) } == ["item": ["name", "serverID"]])
     }
 
     /// Generated columns are kept with the values that they had.
@@ -299,7 +299,7 @@ import Testing
         try fixture.executeElsewhere("DELETE FROM item WHERE id = 1")
         #expect(throws: DatabaseError.self) { try fixture.executeElsewhere("ALTER TABLE item DROP COLUMN serverID") }
         try fixture.db.write { db in
-            try History.stopKeeping(["SERVERID"], of: "item", in: db)
+            try DatabaseHistory.stopKeeping(["SERVERID"], of: "item", in: db)
             try db.execute(sql: "ALTER TABLE item DROP COLUMN serverID; DELETE FROM item WHERE id = 2")
         }
         let before = ["delete 1: name=a serverID=A", "delete 2: name=b"]
@@ -310,8 +310,8 @@ import Testing
         try fixture.db.history.enable(for: "item", keeping: ["serverID"])
         try fixture.executeElsewhere("DELETE FROM item WHERE id = 3")
         #expect(try lines(fixture, since: token).suffix(3) == before + ["delete 3: name=c serverID=new"])
-        try fixture.db.write { try History.stopKeeping(of: "item", in: $0) }
-        #expect(try fixture.db.read { try History.keptColumns(in: $0) } == [:])
+        try fixture.db.write { try DatabaseHistory.stopKeeping(of: "item", in: $0) }
+        #expect(try fixture.db.read { try DatabaseHistory.keptColumns(in: $0) } == [:])
     }
 
     /// **Rules H8, H13c**: a table that was recreated without the column keeps the others.
@@ -324,7 +324,7 @@ import Testing
         #expect(startOverReason { _ = try fixture.changes(token) } == .changesMissing(table: "item"))
         try fixture.execute("INSERT INTO item VALUES (1, 'a'); DELETE FROM item")
         #expect(try lines(fixture, since: nil).suffix(2) == ["insert 1", "delete 1: name=a"])
-        #expect(try fixture.db.read { try History.keptColumns(in: $0) } == ["item": ["name"]])
+        #expect(try fixture.db.read { try DatabaseHistory.keptColumns(in: $0) } == ["item": ["name"]])
     }
 
     // MARK: Programs of two versions
@@ -405,7 +405,7 @@ import Testing
         let before = try fixture.db.read { try Row.fetchAll($0, sql: texts) }
         try fixture.db.history.enable(for: "item", recording: .changedColumns, keeping: ["name"])
         #expect(try fixture.db.read { try Row.fetchAll($0, sql: texts) } == before)
-        #expect(try fixture.db.read { try History.keptColumns(in: $0) } == ["item": ["name", "serverID"]])
+        #expect(try fixture.db.read { try DatabaseHistory.keptColumns(in: $0) } == ["item": ["name", "serverID"]])
         #expect(
             try fixture.db.read { try Int.fetchOne($0, sql: "SELECT generation FROM roundtable_history_tables") } == 99
         )
@@ -441,13 +441,13 @@ import Testing
         @Sendable func insert(_ db: Database) throws { try db.execute(sql: "INSERT INTO item DEFAULT VALUES") }
         try await fixture.db.write { db in
             try insert(db)
-            try History.write(as: "server", in: db) {
+            try DatabaseHistory.write(as: "server", in: db) {
                 try insert(db)
-                try History.write(as: "other", in: db) { try insert(db) }
+                try DatabaseHistory.write(as: "other", in: db) { try insert(db) }
                 try insert(db)
             }
             try insert(db)
-            try? History.write(as: "server", in: db) { throw Failure() }
+            try? DatabaseHistory.write(as: "server", in: db) { throw Failure() }
             try insert(db)
         }
         try await fixture.db.write(insert)
@@ -455,7 +455,7 @@ import Testing
         #expect(changes.map(\.author) == ["app", "server", "other", "server", "app", "app", "app"])
         #expect(Set(changes.prefix(6).map(\.transaction)).count == 1)
         do {
-            try await fixture.stranger.write { try History.write(as: "server", in: $0) {} }
+            try await fixture.stranger.write { try DatabaseHistory.write(as: "server", in: $0) {} }
             Issue.record("not refused")
         } catch let error as DatabaseError {
             #expect(error.resultCode == .SQLITE_MISUSE && error.message?.contains("SharedDatabase") == true)
@@ -473,7 +473,7 @@ import Testing
                 let cursor = try Row.fetchCursor(db, sql: "SELECT 1 UNION ALL SELECT 2")
                 _ = try cursor.next()
                 try withExtendedLifetime(cursor) {
-                    try History.write(as: "server", in: db) {
+                    try DatabaseHistory.write(as: "server", in: db) {
                         fixture.db.interrupt()
                         throw Failure()
                     }

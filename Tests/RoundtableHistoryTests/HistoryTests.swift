@@ -40,7 +40,7 @@ struct HistoryFixture {
     func theFirstCommitToATableWithAHistory(recording: HistoryRecording) async throws {
         let fixture = try HistoryFixture()
         try await fixture.db.history.enable(for: "player", recording: recording)
-        let seen = Shared<[Change]>([])
+        let seen = Shared<[DatabaseChange]>([])
         let cancellable = try fixture.db.observeChanges(on: nil) { change in seen.change { $0.append(change) } }
         let other = try await SharedDatabase.open(at: fixture.url, schema: .unmanaged, as: "other")
         for count in 1...2 {
@@ -60,8 +60,8 @@ struct HistoryFixture {
     }
 
     /// A program that enables the history at each start makes no commit by that.
-    @Test(arguments: [HistoryKeeping.deleted("name"), []])
-    func enabledAlready(keeping: HistoryKeeping) throws {
+    @Test(arguments: [OldValuePolicy.deleted("name"), []])
+    func enabledAlready(keeping: OldValuePolicy) throws {
         let fixture = try HistoryFixture()
         try fixture.db.history.enable(for: "player", recording: .changedColumns, keeping: keeping)
         func version() throws -> Int? { try fixture.stranger.read { try Int.fetchOne($0, sql: "PRAGMA data_version") } }
@@ -239,9 +239,9 @@ struct HistoryFixture {
         // Dropping fails while a trigger names the column.
         #expect(throws: DatabaseError.self) { try fixture.execute("ALTER TABLE player DROP COLUMN team") }
         try fixture.db.write { db in
-            try History.narrow(for: "player", in: db)
+            try DatabaseHistory.narrow(for: "player", in: db)
             try db.execute(sql: "ALTER TABLE player DROP COLUMN team")
-            try History.enable(for: "player", recording: .changedColumns, in: db)
+            try DatabaseHistory.enable(for: "player", recording: .changedColumns, in: db)
         }
         try fixture.execute("UPDATE player SET score = 7")
         #expect(try fixture.changes(token).map(\.columns) == [nil, nil, nil, ["score"]])

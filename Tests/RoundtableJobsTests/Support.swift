@@ -32,7 +32,7 @@ final class JobsFixture: Sendable {
         var options = SharedDatabase.Options()
         options.process = process
         change(&options)
-        return try SharedDatabase.open(at: url, schema: Schema(migrator), as: author, options: options)
+        return try SharedDatabase.open(at: url, schema: SharedSchema(migrator), as: author, options: options)
     }
 }
 

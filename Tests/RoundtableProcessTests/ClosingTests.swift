@@ -208,7 +208,7 @@ extension ProcessTests {
                 try writers[0].call(.close)
                 let size = try #require(try walSize(fleet))
                 #expect(size <= 32 + 4000 * 4120)
-                let findings = try Diagnosis(ofDatabaseAt: fleet.database).findings
+                let findings = try DatabaseDiagnosis(ofDatabaseAt: fleet.database).findings
                 #expect(!findings.contains { [.notCheckpointed, .longWAL].contains($0.topic) }, "\(findings)")
             }
         }

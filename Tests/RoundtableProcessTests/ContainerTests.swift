@@ -27,7 +27,7 @@
             /// none.
             private struct Look {
                 let status: DatabaseStatus
-                let diagnosis: Diagnosis
+                let diagnosis: DatabaseDiagnosis
 
                 init(_ fleet: PeerFleet, from observer: Peer?) throws {
                     if let observer {
@@ -36,7 +36,7 @@
                         diagnosis = try #require(reply.diagnosis)
                     } else {
                         status = try DatabaseStatus(ofDatabaseAt: fleet.database)
-                        diagnosis = try Diagnosis(ofDatabaseAt: fleet.database)
+                        diagnosis = try DatabaseDiagnosis(ofDatabaseAt: fleet.database)
                     }
                 }
 
@@ -53,7 +53,7 @@
                 var names: [String] { living.map(\.author).sorted() }
                 /// What is worse than that a process has died. A writer that is killed may leave much in the WAL, which stays there until the next
                 /// commit: the doctor reports that, too, and it is no error about who lives.
-                var alarms: [Diagnosis.Finding] {
+                var alarms: [DatabaseDiagnosis.Finding] {
                     diagnosis.findings.filter { $0.severity > .notice && $0.topic != .notCheckpointed }
                 }
             }
@@ -87,7 +87,10 @@
                             #expect(look.living.allSatisfy { $0.liveness == .alive }, comment)
                             #expect(look.living.allSatisfy { $0.isInOtherPIDNamespace }, comment)
                             #expect(look.alarms.isEmpty, comment)
-                            #expect(look.diagnosis.findings.flatMap(\.who).allSatisfy { $0.isParticipant }, comment)
+                            #expect(
+                                look.diagnosis.findings.flatMap(\.processes).allSatisfy { $0.isParticipant },
+                                comment
+                            )
                             guard activity == .inTransaction else { continue }
                             #expect(look.status.writeLock?.name == victim.name, comment)
                             #expect(look.status.writeLock?.isParticipant == true, comment)

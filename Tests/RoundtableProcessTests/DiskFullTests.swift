@@ -35,7 +35,7 @@
                 return handlers
             }()
 
-            private static let schema: Schema = {
+            private static let schema: SharedSchema = {
                 var migrator = DatabaseMigrator()
                 migrator.registerMigration("applied") { db in
                     try db.execute(
@@ -45,7 +45,7 @@
                             """
                     )
                 }
-                return Schema(migrator)
+                return SharedSchema(migrator)
             }()
 
             private func open(
@@ -97,9 +97,9 @@
                     let volume = try SmallVolume(fleet)
                     defer { volume.unmount() }
                     let url = volume.folder.appendingPathComponent("shared.sqlite")
-                    var options = Outbox.Options()
+                    var options = CommandOutbox.Options()
                     options.durability = isDurable ? .machine : .process
-                    let outbox = try Outbox(forDatabaseAt: url, as: "widget", options: options)
+                    let outbox = try CommandOutbox(forDatabaseAt: url, as: "widget", options: options)
                     var snapshotOptions = SnapshotFileOptions()
                     snapshotOptions.durability = isDurable ? .machine : .process
                     let folder = volume.folder.appendingPathComponent("snapshots")
@@ -131,7 +131,7 @@
                     #expect(try names(folder) == ["state"])
                     // Asking takes a file, too.
                     if left == 0 {
-                        let id = try #require(try Outbox.contents(forDatabaseAt: url).waiting.first).id
+                        let id = try #require(try CommandOutbox.contents(forDatabaseAt: url).waiting.first).id
                         #expect(throws: Never.self) { try outbox.outcome(of: id, within: .zero) }
                     }
 
@@ -141,7 +141,7 @@
                     #expect(try file.read().value == new)
                     let db = try open(url)
                     defer { try? db.close() }
-                    try db.outbox.drain(with: Self.handlers).drainNow()
+                    try db.outbox.drain(with: Self.handlers).drain()
                     let numbers = try db.read { try Int.fetchAll($0, sql: "SELECT n FROM applied ORDER BY id") }
                     #expect(numbers == [1, 2])
                 }
@@ -178,7 +178,7 @@
                     for error in errors.withLock({ $0 }) {
                         #expect(error as? SnapshotFileError == .file(path: url.path, .diskFull))
                     }
-                    #expect(throws: SnapshotFileError.file(path: url.path, .diskFull)) { try publisher.publishNow() }
+                    #expect(throws: SnapshotFileError.file(path: url.path, .diskFull)) { try publisher.publish() }
                     let reading = try file.read().value
                     #expect(reading?.number == 0 && reading?.isWhole == true)
                     try volume.empty()
@@ -201,7 +201,7 @@
                         if case .outbox(.failed(let error)) = event.kind { failures.withLock { $0.append(error) } }
                     }
                     defer { try? db.close() }
-                    let outbox = try Outbox(forDatabaseAt: url, as: "widget")
+                    let outbox = try CommandOutbox(forDatabaseAt: url, as: "widget")
                     for n in 1...30 { try outbox.submit(Entry(n)) }
                     try volume.fill()
                     let drain = try db.outbox.drain(with: Self.handlers)
@@ -214,10 +214,10 @@
                             "\(error)"
                         )
                     }
-                    #expect(throws: (any Error).self) { try drain.drainNow() }
+                    #expect(throws: (any Error).self) { try drain.drain() }
                     let count = "SELECT COUNT(*) FROM applied"
                     let applied = try db.read { try Int.fetchOne($0, sql: count) ?? 0 }
-                    let waiting = try Outbox.contents(forDatabaseAt: url).waiting
+                    let waiting = try CommandOutbox.contents(forDatabaseAt: url).waiting
                     #expect(applied < 30 && waiting.count >= 30 - applied)
                     try volume.empty()
                     // Without anybody who asks for it.
@@ -225,7 +225,7 @@
                         try db.read { try Int.fetchOne($0, sql: count) } == 30
                     }
                     try eventually("the files have gone") {
-                        try Outbox.contents(forDatabaseAt: url).waiting.isEmpty
+                        try CommandOutbox.contents(forDatabaseAt: url).waiting.isEmpty
                     }
                     let numbers = try db.read { try Int.fetchAll($0, sql: "SELECT n FROM applied ORDER BY id") }
                     #expect(numbers == Array(1...30))
@@ -306,7 +306,7 @@
                     let seen = try #require(try DatabaseStatus(ofDatabaseAt: url).wal?.failure)
                     #expect(seen.code == ResultCode.SQLITE_FULL.rawValue && seen.by?.pid == getpid())
                     #expect(seen.reason == "database or disk is full")
-                    let findings = try Diagnosis(ofDatabaseAt: url).findings
+                    let findings = try DatabaseDiagnosis(ofDatabaseAt: url).findings
                     #expect(findings.contains { $0.topic == .checkpointFails }, "\(findings)")
                     #expect(throws: DatabaseError.self) { try other.checkpoint(.passive) }
                     try volume.empty()

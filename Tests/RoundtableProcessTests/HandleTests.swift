@@ -6,7 +6,7 @@ import Testing
 
 extension ProcessTests {
     /// A program in C that writes by a raw handle, among programs that use `SharedDatabase` (rules U).
-    @Suite struct Handles {
+    @Suite struct RawHandles {
         typealias Fate = FrozenHolders.Fate
 
         /// Turns are shared equally with it, within the bounds of `Fairness.sharesAreEqual` (rule U1).

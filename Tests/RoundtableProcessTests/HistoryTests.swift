@@ -82,9 +82,9 @@ extension ProcessTests {
             try db.history.enable(for: "entry")
             try db.write { db in
                 try db.execute(sql: "CREATE TABLE mirror (entry INTEGER NOT NULL)")
-                var settings = History.Settings()
+                var settings = DatabaseHistory.Settings()
                 settings.minimumCount = 0
-                try History.setSettings(settings, in: db)
+                try DatabaseHistory.setSettings(settings, in: db)
             }
             for name in ["journal", "mirror"] { try db.history.restartConsumer(name) }
         }

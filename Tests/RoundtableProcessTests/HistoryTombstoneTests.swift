@@ -59,7 +59,7 @@ extension ProcessTests {
                 try last.send(.followDeletions(limit: 1000))
                 try eventually("everything is followed", within: .seconds(60)) {
                     try reader.read { db in
-                        try History.consumers(in: db).allSatisfy { $0.backlog == 0 }
+                        try DatabaseHistory.consumers(in: db).allSatisfy { $0.backlog == 0 }
                     }
                 }
                 try last.send(.stop)
@@ -73,10 +73,10 @@ extension ProcessTests {
             defer { try? db.close() }
             try db.write { db in
                 try db.execute(sql: TombstoneWorld.tables)
-                try History.enable(for: "item", keeping: ["serverID"], in: db)
-                var settings = History.Settings()
+                try DatabaseHistory.enable(for: "item", keeping: ["serverID"], in: db)
+                var settings = DatabaseHistory.Settings()
                 settings.minimumCount = 0
-                try History.setSettings(settings, in: db)
+                try DatabaseHistory.setSettings(settings, in: db)
             }
             try db.history.restartConsumer(TombstoneWorld.consumer)
         }

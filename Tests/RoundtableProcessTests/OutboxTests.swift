@@ -40,11 +40,11 @@ extension ProcessTests {
                 let submitted = ContinuousClock.now
                 owner.process.end()
                 for sender in senders { sender.peer?.process.end() }
-                let waiting = try Outbox.contents(forDatabaseAt: fleet.database).waiting.count
+                let waiting = try CommandOutbox.contents(forDatabaseAt: fleet.database).waiting.count
                 owner = try fleet.spawn("owner-last")
                 try owner.call(.ownOutbox(path: fleet.database.path), within: .seconds(120))
                 try eventually("everything is applied", within: .seconds(120)) {
-                    try Outbox.contents(forDatabaseAt: fleet.database).waiting.isEmpty
+                    try CommandOutbox.contents(forDatabaseAt: fleet.database).waiting.isEmpty
                 }
                 let ended = ContinuousClock.now
                 owner.process.end()
@@ -58,7 +58,7 @@ extension ProcessTests {
                 #expect(senders.allSatisfy { $0.acknowledged == last })
                 for sender in senders { try fleet.expectOnceInOrder(sender: sender.number, through: last) }
                 try fleet.expectNothingSetAside()
-                let contents = try Outbox.contents(forDatabaseAt: fleet.database)
+                let contents = try CommandOutbox.contents(forDatabaseAt: fleet.database)
                 #expect(contents.damaged.isEmpty && contents.unreadable.isEmpty)
             }
         }
@@ -89,7 +89,7 @@ extension ProcessTests {
                 let ended = ContinuousClock.now
                 print("outbox: submitting \(count) took \(submitted - began), catching up \(ended - submitted)")
                 try eventually("the files are gone") {
-                    try Outbox.contents(forDatabaseAt: fleet.database).waiting.isEmpty
+                    try CommandOutbox.contents(forDatabaseAt: fleet.database).waiting.isEmpty
                 }
                 owner.process.end()
                 try fleet.expectOnceInOrder(sender: 0, through: count)

@@ -28,7 +28,7 @@ extension ProcessTests {
                 (CampaignWork.Defect.acknowledgesEarly, "lost: "), (.commitsTwice, "anomaly: "),
                 (.skipsChanges, "history: "),
                 (.appliesTwice, "outbox: "),
-                (.dropsExtensionTriggers, "corrupt: extension "),
+                (.dropsDerivedTableTriggers, "corrupt: derived table "),
             ]
         )
         func defect(_ defect: CampaignWork.Defect, finding: String) throws {

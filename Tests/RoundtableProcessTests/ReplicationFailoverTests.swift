@@ -111,7 +111,7 @@ extension ProcessTests {
                 let status = try DatabaseStatus(ofDatabaseAt: machines[0].database)
                 #expect(status.fence?.term == 1 && status.fence?.path == machines[1].database.path)
                 #expect(status.replication == nil)
-                let findings = try Diagnosis(ofDatabaseAt: machines[0].database).findings
+                let findings = try DatabaseDiagnosis(ofDatabaseAt: machines[0].database).findings
                 #expect(findings.contains { $0.topic == .fenced })
                 // What it has in addition stays readable there, and the new writer's machine does not have it.
                 let (old, new) = (try Ledger(of: machines[0].database), try Ledger(of: machines[1].database))

@@ -146,8 +146,10 @@ extension ProcessTests {
                     #expect(ReplicaStatus(ofDatabaseAt: fleet.followed)?.state == .abandoned)
                     let state = try reader.read(Self.state)
                     #expect(state.isWhole && state.rows >= last.rows)
-                    let finding = try Diagnosis(ofDatabaseAt: fleet.followed).findings.first { $0.topic == .replica }
-                    #expect(finding?.what.contains("gets no new states") == true)
+                    let finding = try DatabaseDiagnosis(ofDatabaseAt: fleet.followed).findings.first {
+                        $0.topic == .replica
+                    }
+                    #expect(finding?.message.contains("gets no new states") == true)
                     last = state
                     follower = try fleet.follow()
                 }

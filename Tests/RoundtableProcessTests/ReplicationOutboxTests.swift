@@ -67,7 +67,7 @@ extension ProcessTests {
                 try world.end()
                 for sender in senders { try fleet.expectOnceInOrder(sender: sender.number, through: last) }
                 try fleet.expectNothingSetAside()
-                #expect(try Outbox.contents(forDatabaseAt: fleet.database).damaged.isEmpty)
+                #expect(try CommandOutbox.contents(forDatabaseAt: fleet.database).damaged.isEmpty)
             }
         }
 
@@ -154,7 +154,7 @@ extension ProcessTests {
                 }
                 let ship = try start(["ship", place.path, "--to", store, "--snapshots", machine.path])
                 let collect = try start(["collect", fleet.database.path, "--from", store, "--publish", board])
-                let outbox = try Outbox(forDatabaseAt: place, as: "widget")
+                let outbox = try CommandOutbox(forDatabaseAt: place, as: "widget")
                 let submission: OutboxSubmission = try outbox.submit(PeerCommandEntry(sender: 0, n: 1))
                 #expect(try submission.outcome(within: .seconds(30)) == .applied)
                 try eventually("the command is removed where it came from") {
@@ -183,7 +183,9 @@ extension ProcessTests {
                 #expect(other.errorText.contains("another collector"), "\(other.errorText)")
                 try collect.killAndReap()
                 #expect(try fleet.status().outboxTravel?.map(\.state) == [.abandoned])
-                #expect(try Diagnosis(ofDatabaseAt: fleet.database).findings.contains { $0.topic == .outboxTravel })
+                #expect(
+                    try DatabaseDiagnosis(ofDatabaseAt: fleet.database).findings.contains { $0.topic == .outboxTravel }
+                )
                 ship.signal(SIGTERM)
                 #expect(try ship.waitForExit(within: .seconds(30)) == .status(0), "\(ship.errorText)")
                 #expect(OutboxTravelStatus.all(inOutboxAt: outbox.path).isEmpty, "the report is removed")

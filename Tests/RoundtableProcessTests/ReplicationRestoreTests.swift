@@ -167,8 +167,14 @@ extension ProcessTests {
             migrator.registerMigration("first") { db in
                 try db.execute(sql: "CREATE TABLE item (id INTEGER PRIMARY KEY, box TEXT, size INTEGER)")
             }
-            let sums = Aggregate("sums", version: 1, of: "item", groupedBy: [.init("box")], values: [.init("size")])
-            let schema = Schema(migrator, extensions: ExtensionSet(revision: 1, [sums]))
+            let sums = AggregateTable(
+                "sums",
+                version: 1,
+                of: "item",
+                groupedBy: [.init("box")],
+                values: [.init("size")]
+            )
+            let schema = SharedSchema(migrator, derivedTables: DerivedTableSet(revision: 1, [sums]))
             func open(_ name: String) async throws -> SharedDatabase {
                 try await SharedDatabase.open(at: URL(fileURLWithPath: world.path(name)), schema: schema, as: "app")
             }
@@ -182,7 +188,7 @@ extension ProcessTests {
             #expect(json["tables"] as? Int == 1)
             #expect(json["migrations"] as? [String] == ["first"])
             let checks = try #require(json["checks"] as? [String: Any])
-            #expect((checks["extensions"] as? [[String: Any]])?.map { $0["state"] as? String } == ["ready"])
+            #expect((checks["derived_tables"] as? [[String: Any]])?.map { $0["state"] as? String } == ["ready"])
             #expect((checks["findings"] as? [Any])?.isEmpty == true)
             let restored = try await open("place/app.db")
             try await restored.write { db in try db.execute(sql: "INSERT INTO item (box, size) VALUES ('a', 3)") }

@@ -158,8 +158,10 @@ extension ProcessTests {
                 try peer.call(.write(rows: 1))
                 let status = try supervisor.wait(for: .unresponsive)
                 #expect(status.problem == "Litestream is stopped")
-                let findings = try Diagnosis(ofDatabaseAt: fleet.database).findings.filter { $0.topic == .replication }
-                #expect(findings.contains { $0.who.contains { $0.pid == litestream } }, "\(findings)")
+                let findings = try DatabaseDiagnosis(ofDatabaseAt: fleet.database).findings.filter {
+                    $0.topic == .replication
+                }
+                #expect(findings.contains { $0.processes.contains { $0.pid == litestream } }, "\(findings)")
                 // A frozen child does not keep its supervisor from ending.
                 supervisor.process.signal(SIGTERM)
                 #expect(try supervisor.process.waitForExit(within: .seconds(60)) == .status(0))
@@ -175,8 +177,10 @@ extension ProcessTests {
                 let supervisor = try fleet.replicate(to: "file://\(file.path)/replica")
                 let status = try supervisor.wait(for: .failing)
                 #expect(status.problem?.contains("not a directory") == true, "\(status)")
-                let finding = try Diagnosis(ofDatabaseAt: fleet.database).findings.first { $0.topic == .replication }
-                #expect(finding?.what.contains("does not work") == true)
+                let finding = try DatabaseDiagnosis(ofDatabaseAt: fleet.database).findings.first {
+                    $0.topic == .replication
+                }
+                #expect(finding?.message.contains("does not work") == true)
                 try peer.call(.write(rows: 1))
                 supervisor.process.signal(SIGTERM)
                 #expect(try supervisor.process.waitForExit(within: .seconds(60)) == .status(1))
@@ -198,10 +202,10 @@ extension ProcessTests {
                     try peer.call(.write(rows: 1))
                     let status = try supervisor.wait(for: .failing)
                     #expect(status.problem?.contains("the disk is full") == true, "\(status)")
-                    let finding = try Diagnosis(ofDatabaseAt: fleet.database).findings.first {
+                    let finding = try DatabaseDiagnosis(ofDatabaseAt: fleet.database).findings.first {
                         $0.topic == .replication
                     }
-                    #expect(finding?.what.contains("the disk is full") == true)
+                    #expect(finding?.message.contains("the disk is full") == true)
                     // The writers go on, and the replica follows when there is room again.
                     try peer.send(.writeLoop(WriteLoad(seconds: 30, commits: 200)))
                     #expect(try peer.report().commits == 200)

@@ -94,7 +94,7 @@
                 encoder.dateEncodingStrategy = .iso8601
                 let json = try encoder.encode(status)
                 #expect(throws: Never.self) { try JSONSerialization.jsonObject(with: json) }
-                let diagnosis = try Diagnosis(ofDatabaseAt: database)
+                let diagnosis = try DatabaseDiagnosis(ofDatabaseAt: database)
                 for line in "\(status)\n\(diagnosis)".split(separator: "\n") {
                     let steers = line.unicodeScalars.contains(where: Self.steersTerminal)
                     #expect(!steers, "\(line.debugDescription)")

@@ -76,10 +76,10 @@
                     #expect(status.obstructingLocks?.map(\.kind) == [.write])
                     #expect(status.obstructingLocks?.first?.holder?.pid == reader.pid)
                     #expect(status.obstructingLocks?.first?.user == Self.user)
-                    let finding = try Diagnosis(ofDatabaseAt: fleet.database).findings.first {
+                    let finding = try DatabaseDiagnosis(ofDatabaseAt: fleet.database).findings.first {
                         $0.topic == .obstructingLock
                     }
-                    #expect(finding?.severity == .error && finding?.who.map(\.pid) == [reader.pid])
+                    #expect(finding?.severity == .error && finding?.processes.map(\.pid) == [reader.pid])
                     let shown = try tool(["status", path])
                     #expect(shown.contains("keeps all writers out, by a read lock on byte 120"), "\(shown)")
                     for arguments in [["top", path, "--once"], ["top", path, "--once", "--json"]] {
@@ -139,7 +139,7 @@
                     #expect(status.participants.map(\.author) == ["writer"])
                     #expect(status.obstructingLocks?.map(\.kind) == [.slots])
                     #expect(status.obstructingLocks?.first?.holder?.pid == reader.pid)
-                    let finding = try Diagnosis(ofDatabaseAt: fleet.database).findings.first {
+                    let finding = try DatabaseDiagnosis(ofDatabaseAt: fleet.database).findings.first {
                         $0.topic == .obstructingLock
                     }
                     #expect(finding?.severity == .warning && finding?.location == fleet.controlBlock.path)

@@ -42,7 +42,7 @@
                         #expect(sharing.outcomes > 0 && sharing.reads > 0 && sharing.writes > 0 && sharing.values > 0)
                         #expect(sharing.submitted == ProgressFile.count(at: progress))
                         try eventually("everything is applied", within: .seconds(60)) {
-                            try Outbox.contents(forDatabaseAt: fleet.database).waiting.isEmpty
+                            try CommandOutbox.contents(forDatabaseAt: fleet.database).waiting.isEmpty
                         }
                         owner.process.end()
                         try fleet.expectOnceInOrder(sender: 1, through: sharing.submitted)
@@ -55,11 +55,12 @@
             @Test(.timeLimit(.minutes(1)), .enabled(if: Program.python != nil, "python3 is not installed"))
             func aLockInTheOutboxIsConvicted() throws {
                 try PeerFleet.run { fleet in
-                    let outbox = try Outbox(forDatabaseAt: fleet.database, as: "widget")
+                    let outbox = try CommandOutbox(forDatabaseAt: fleet.database, as: "widget")
                     try outbox.submit(PeerCommandEntry(sender: 1, n: 1))
                     try withPolice(.reporting(.strict)) { police in
                         let program = try PythonProgram(fleet, environment: police.environment)
-                        let path = try #require(try Outbox.contents(forDatabaseAt: fleet.database).waiting.first).path
+                        let path = try #require(try CommandOutbox.contents(forDatabaseAt: fleet.database).waiting.first)
+                            .path
                         try program.run("import fcntl; f = open('\(path)')")
                         #expect(try police.freeze(program.pid).outcome == .released)
                         try program.run("fcntl.flock(f, fcntl.LOCK_SH)")

@@ -122,7 +122,7 @@ extension ProcessTests {
                     var options = SharedDatabase.Options()
                     options.busyTimeout = .milliseconds(300)
                     let error = #expect(throws: DatabaseError.self) {
-                        let schema = Schema(PeerSchema().migrator)
+                        let schema = SharedSchema(PeerSchema().migrator)
                         _ =
                             try SharedDatabase.openReadOnly(at: url, schema: schema, as: "reader", options: options)
                             as SharedDatabase.Availability

@@ -61,7 +61,7 @@ extension ProcessTests {
                 }
                 for sender in senders { sender.peer?.process.end() }
                 try eventually("everything is applied", within: .seconds(60)) {
-                    let contents = try Outbox.contents(forDatabaseAt: fleet.database)
+                    let contents = try CommandOutbox.contents(forDatabaseAt: fleet.database)
                     return contents.waiting.isEmpty && contents.unreadable.isEmpty
                 }
                 let thrown = thrower.counts.values.reduce(0, +)
@@ -69,7 +69,7 @@ extension ProcessTests {
                 #expect(thrown > 100, "too few were thrown")
 
                 // Whoever asks is answered, where nothing stands in the way.
-                let asker = try Outbox(forDatabaseAt: fleet.database, as: "asker")
+                let asker = try CommandOutbox(forDatabaseAt: fleet.database, as: "asker")
                 for _ in 0..<20 {
                     let command = PeerCommandEntry(
                         sender: .random(in: 1...count, using: &random),
@@ -102,7 +102,7 @@ extension ProcessTests {
                 for peer in fleet.peers where peer.name.hasPrefix("owner") { peer.process.end() }
                 for sender in senders { try fleet.expectOnceInOrder(sender: sender.number, through: last) }
                 try fleet.expectNothingSetAside()
-                let contents = try Outbox.contents(forDatabaseAt: fleet.database)
+                let contents = try CommandOutbox.contents(forDatabaseAt: fleet.database)
                 #expect(contents.waiting.isEmpty && contents.unreadable.isEmpty)
             }
         }
@@ -146,8 +146,8 @@ private struct StrayFileThrower {
         try FileManager.default.createDirectory(at: scratch, withIntermediateDirectories: false)
         templates = try (1...senders).map { sender in
             let url = scratch.appendingPathComponent("\(sender).sqlite")
-            try Outbox(forDatabaseAt: url, as: "sender-\(sender)").submit(PeerCommandEntry(sender: sender, n: 0))
-            let waiting = try Outbox.contents(forDatabaseAt: url).waiting
+            try CommandOutbox(forDatabaseAt: url, as: "sender-\(sender)").submit(PeerCommandEntry(sender: sender, n: 0))
+            let waiting = try CommandOutbox.contents(forDatabaseAt: url).waiting
             return [UInt8](try Data(contentsOf: URL(fileURLWithPath: try #require(waiting.first).path)))
         }
         let url = scratch.appendingPathComponent("state")

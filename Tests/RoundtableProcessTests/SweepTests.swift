@@ -40,7 +40,7 @@
                 Case(
                     defect: .skipsRows,
                     complaint: "another process: boxes: ",
-                    only: "buildExtension.alone.calls.0.pwrite.once-EINTR"
+                    only: "buildDerivedTable.alone.calls.0.pwrite.once-EINTR"
                 ),
                 Case(
                     defect: .prunesTooMuch,

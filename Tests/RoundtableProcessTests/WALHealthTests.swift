@@ -65,10 +65,10 @@ extension ProcessTests {
                 }
                 #expect(health.description.contains("'widget' (pid \(reader.pid), stopped) holds "))
                 // One finding, which is about both.
-                let diagnosis = try Diagnosis(ofDatabaseAt: fleet.database)
-                let findings = diagnosis.findings.filter { $0.who.contains { $0.pid == reader.pid } }
+                let diagnosis = try DatabaseDiagnosis(ofDatabaseAt: fleet.database)
+                let findings = diagnosis.findings.filter { $0.processes.contains { $0.pid == reader.pid } }
                 #expect(findings.map(\.topic) == [.frozenParticipant], "\(diagnosis)")
-                let what = try #require(findings.first?.what)
+                let what = try #require(findings.first?.message)
                 #expect(
                     what.hasPrefix(
                         "'widget' (pid \(reader.pid)) is stopped in the middle of a read (since \(site)), and holds "
@@ -77,7 +77,7 @@ extension ProcessTests {
                     "\(what)"
                 )
                 #expect(
-                    findings.first?.next == "Continue it (kill -CONT \(reader.pid)) or end it, which ends its read."
+                    findings.first?.advice == "Continue it (kill -CONT \(reader.pid)) or end it, which ends its read."
                 )
 
                 try reader.process.killAndReap()

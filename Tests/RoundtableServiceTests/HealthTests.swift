@@ -30,7 +30,7 @@ import Testing
         for name in migrations {
             migrator.registerMigration(name) { try $0.execute(sql: "CREATE TABLE \(name) (a)") }
         }
-        return try SharedDatabase.open(at: url, schema: Schema(migrator), as: author, options: options)
+        return try SharedDatabase.open(at: url, schema: SharedSchema(migrator), as: author, options: options)
     }
 
     /// The health of a database, inspected with limits that a slow machine does not reach.

@@ -7,7 +7,7 @@ import Testing
 
 /// Each invariant is found broken when it is.
 @Suite struct InvariantsTests {
-    private static let count = Aggregate(
+    private static let count = AggregateTable(
         "count_by_kind",
         version: 1,
         of: "item",
@@ -26,7 +26,7 @@ import Testing
                     """
             )
         }
-        let schema = Schema(migrator, extensions: ExtensionSet(revision: 1, [count]))
+        let schema = SharedSchema(migrator, derivedTables: DerivedTableSet(revision: 1, [count]))
         return try SharedDatabase.open(at: folder.url.appendingPathComponent("a.sqlite"), schema: schema, as: author)
     }
 
@@ -34,13 +34,13 @@ import Testing
         try db.write { try $0.execute(sql: "INSERT INTO item (kind) VALUES (?)", arguments: [kind]) }
     }
 
-    @Test func aMissingRowOfAnExtension() throws {
+    @Test func aMissingRowOfADerivedTable() throws {
         let folder = try TemporaryFolder()
         let db = try Self.open(folder)
         try Self.insert(db, "a")
-        #expect(try db.read { try Invariants.extensions([Self.count], of: $0) } == [])
+        #expect(try db.read { try Invariants.derivedTables([Self.count], of: $0) } == [])
         try db.write { try $0.execute(sql: "DELETE FROM \(Self.count.tableName)") }
-        #expect(try db.read { try Invariants.extensions([Self.count], of: $0) } != [])
+        #expect(try db.read { try Invariants.derivedTables([Self.count], of: $0) } != [])
         try db.close()
     }
 
@@ -78,7 +78,7 @@ import Testing
         let (one, other) = (try Self.open(folder, "one"), try Self.open(folder, "other"))
         try await one.history.enable(for: "item")
         let token = try await one.history.currentToken()
-        let log = Mutex<[Change]>([])
+        let log = Mutex<[DatabaseChange]>([])
         let observation = try one.observeChanges(in: Table("item"), on: DispatchQueue(label: "log")) { change in
             log.withLock { $0.append(change) }
         }

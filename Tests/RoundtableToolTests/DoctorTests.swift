@@ -14,9 +14,11 @@ import Testing
 @Suite(.enabled(if: Shell.isInstalled, "needs the sqlite3 shell")) struct DoctorTests {
     private struct Outcome {
         let code: Int32
-        let findings: [Diagnosis.Finding]
+        let findings: [DatabaseDiagnosis.Finding]
 
-        func finding(_ topic: Diagnosis.Topic) -> Diagnosis.Finding? { findings.first { $0.topic == topic } }
+        func finding(_ topic: DatabaseDiagnosis.Topic) -> DatabaseDiagnosis.Finding? {
+            findings.first { $0.topic == topic }
+        }
     }
 
     /// - parameter comparing: whether to see that nothing is changed. Not while this process has the database open: reading its files would
@@ -26,11 +28,11 @@ import Testing
         let result = try Tool.run(["doctor", "--json", "a.db"] + arguments, in: folder)
         let text = try Tool.run(["doctor", "a.db"] + arguments, in: folder)
         if comparing { #expect(try folder.contents == before) }
-        let diagnosis = try JSONDecoder().decode(Diagnosis.self, from: Data(result.output.utf8))
+        let diagnosis = try JSONDecoder().decode(DatabaseDiagnosis.self, from: Data(result.output.utf8))
         // Of two moments.
         func ageless(_ text: String) -> String { text.replacing(/[0-9]+\.[0-9] s/, with: "some s") }
         for finding in diagnosis.findings {
-            #expect(ageless(text.output).contains(ageless(finding.what)), "\(text.output)")
+            #expect(ageless(text.output).contains(ageless(finding.message)), "\(text.output)")
         }
         let expected: Int32 =
             switch diagnosis.severity {
@@ -83,7 +85,7 @@ import Testing
         try shell.execute("SELECT * FROM t;")
         let finding = try diagnose(in: folder).finding(.walResetBug)
         #expect(finding?.severity == .warning)
-        #expect(finding?.who.map(\.pid) == [shell.pid])
+        #expect(finding?.processes.map(\.pid) == [shell.pid])
         shell.kill()
         try db.close()
     }
@@ -108,7 +110,7 @@ import Testing
         }
         for _ in 0..<10 {
             let result = try Tool.run("doctor", "--json", "a.db", in: folder)
-            let findings = try JSONDecoder().decode(Diagnosis.self, from: Data(result.output.utf8)).findings
+            let findings = try JSONDecoder().decode(DatabaseDiagnosis.self, from: Data(result.output.utf8)).findings
             #expect(!findings.contains { $0.topic == .strangerWrites }, "\(findings)")
             #expect(!findings.contains { $0.topic == .walResetBug && $0.severity == .warning }, "\(findings)")
         }
@@ -120,7 +122,7 @@ import Testing
         let shell = try Shell(folder, "a.db")
         try shell.execute("BEGIN IMMEDIATE; INSERT INTO t VALUES (2);")
         let finding = try diagnose(in: folder).finding(.strangerWrites)
-        #expect(finding?.severity == .warning && finding?.who.first?.name == "sqlite3")
+        #expect(finding?.severity == .warning && finding?.processes.first?.name == "sqlite3")
         shell.kill()
         try db.close()
     }
@@ -150,7 +152,7 @@ import Testing
             try FileManager.default.copyItem(atPath: folder.path("a.db\(suffix)"), toPath: folder.path("b.db\(suffix)"))
         }
         let result = try Tool.run("doctor", "--json", "b.db", in: folder)
-        let diagnosis = try JSONDecoder().decode(Diagnosis.self, from: Data(result.output.utf8))
+        let diagnosis = try JSONDecoder().decode(DatabaseDiagnosis.self, from: Data(result.output.utf8))
         #expect(diagnosis.findings.contains { $0.topic == .missingWALIndex && $0.severity == .warning })
         #expect(result.code == 1)
         try db.close()
@@ -163,10 +165,10 @@ import Testing
         try fill(db, pages: 4200)
         let outcome = try diagnose(in: folder)
         let finding = outcome.finding(.longRead)
-        #expect(finding?.severity == .warning && finding?.who.first?.name == "app")
+        #expect(finding?.severity == .warning && finding?.processes.first?.name == "app")
         let site = "RoundtableToolTests/DoctorTests.swift:\(line)"
         #expect(
-            finding?.next
+            finding?.advice
                 == "End the read that began at \(site): shorten its closure, or advance or close the snapshot."
         )
         // Somebody is in the way.
@@ -204,8 +206,8 @@ import Testing
         kill(pid, SIGSTOP)
         try until { try DatabaseStatus(ofDatabaseAt: url).participants.contains { $0.liveness == .stopped } }
         let frozen = try diagnose(in: folder).finding(.frozenParticipant)
-        #expect(frozen?.severity == .error && frozen?.who.map(\.pid) == [pid])
-        #expect(frozen?.what.contains("the write lock: no other process can write") == true)
+        #expect(frozen?.severity == .error && frozen?.processes.map(\.pid) == [pid])
+        #expect(frozen?.message.contains("the write lock: no other process can write") == true)
         kill(pid, SIGKILL)
         process.waitUntilExit()
         let outcome = try diagnose(in: folder)
@@ -247,14 +249,14 @@ import Testing
             try #require(ContinuousClock.now < deadline, "it never stopped with the lock")
         }
         let finding = try #require(try diagnose(in: folder).finding(.frozenCheckpointer))
-        #expect(finding.severity == .error && finding.who.map(\.pid) == [pid])
-        #expect(finding.who.map(\.liveness) == [.stopped])
+        #expect(finding.severity == .error && finding.processes.map(\.pid) == [pid])
+        #expect(finding.processes.map(\.liveness) == [.stopped])
         #expect(
-            finding.what.contains(
+            finding.message.contains(
                 "(pid \(pid)) is stopped, and holds SQLite's lock for checkpoints: no other process can"
             )
         )
-        #expect(finding.next == "Continue it (kill -CONT \(pid)) or end it.")
+        #expect(finding.advice == "Continue it (kill -CONT \(pid)) or end it.")
         let status = try Tool.run("status", "a.db", in: folder).output
         let lines = status.split(separator: "\n").filter { $0.contains("  ! ") && $0.contains("(pid \(pid), stopped)") }
         #expect(
@@ -272,7 +274,10 @@ import Testing
         let block = try DatabaseStatus(ofDatabaseAt: url).controlBlock.path
         try Data(bytes.utf8).write(to: URL(fileURLWithPath: block))
         let finding = try diagnose(in: folder, comparing: true).finding(.controlBlock)
-        #expect(finding?.severity == .warning && finding?.what.contains("damaged") == true, "\(finding?.what ?? "")")
+        #expect(
+            finding?.severity == .warning && finding?.message.contains("damaged") == true,
+            "\(finding?.message ?? "")"
+        )
     }
 
     @Test func `No control block, and not in WAL mode`() throws {
@@ -401,14 +406,14 @@ import Testing
         }
         let outcomes = try names.map { name in
             let result = try Tool.run("doctor", "--json", "\(name)/a.db", in: folder)
-            return try JSONDecoder().decode(Diagnosis.self, from: Data(result.output.utf8)).findings
+            return try JSONDecoder().decode(DatabaseDiagnosis.self, from: Data(result.output.utf8)).findings
                 .filter { $0.topic == .otherLocks }
         }
         let (found, elsewhere) = (outcomes[0], outcomes[1])
         #expect(found.count == 2 && found.allSatisfy { $0.severity == .notice } && elsewhere.isEmpty, "\(outcomes)")
-        #expect(found.first?.what.hasPrefix("1 file of Realm is in") == true)
+        #expect(found.first?.message.hasPrefix("1 file of Realm is in") == true)
         #expect(
-            found.last?.what.hasPrefix("3 other databases of SQLite in the App Group's container are not in WAL")
+            found.last?.message.hasPrefix("3 other databases of SQLite in the App Group's container are not in WAL")
                 == true
         )
         #expect(found.last?.location.hasSuffix("/AppGroup/1/delete.db") == true)

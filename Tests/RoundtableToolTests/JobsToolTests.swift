@@ -16,7 +16,7 @@ import Testing
     private func make(_ body: @Sendable (Database) throws -> Void = { _ in }) throws {
         var migrator = DatabaseMigrator()
         migrator.registerMigration("jobs") { try $0.createJobTables() }
-        let db = try SharedDatabase.open(at: url, schema: Schema(migrator), as: "app")
+        let db = try SharedDatabase.open(at: url, schema: SharedSchema(migrator), as: "app")
         try db.write(body)
         try db.close()
     }
@@ -74,20 +74,20 @@ import Testing
         return (text.output, try #require(json.json))
     }
 
-    private func diagnose() throws -> (diagnosis: Diagnosis, text: String) {
+    private func diagnose() throws -> (diagnosis: DatabaseDiagnosis, text: String) {
         let before = try folder.contents
         let text = try Tool.run("doctor", "a.db", in: folder)
         let json = try Tool.run("doctor", "--json", "a.db", in: folder)
         #expect(try folder.contents == before)
-        let diagnosis = try JSONDecoder().decode(Diagnosis.self, from: Data(json.output.utf8))
+        let diagnosis = try JSONDecoder().decode(DatabaseDiagnosis.self, from: Data(json.output.utf8))
         #expect(json.code == (diagnosis.severity.map { $0 >= .warning } == true ? 1 : 0), "\(json.output)")
         return (diagnosis, text.output)
     }
 
-    private func findings(of topics: Diagnosis.Topic...) throws -> [Diagnosis.Finding] {
+    private func findings(of topics: DatabaseDiagnosis.Topic...) throws -> [DatabaseDiagnosis.Finding] {
         let (diagnosis, text) = try diagnose()
         for finding in diagnosis.findings {
-            #expect(text.contains(finding.what.prefix(30)), "\(text)")
+            #expect(text.contains(finding.message.prefix(30)), "\(text)")
         }
         return diagnosis.findings.filter { topics.contains($0.topic) }
     }
@@ -158,7 +158,7 @@ import Testing
         }
         let dead = try findings(of: .deadJobs, .jobsWait, .lostJobs)
         #expect(dead.map(\.topic) == [.deadJobs] && dead.map(\.severity) == [.warning])
-        let what = try #require(dead.first?.what)
+        let what = try #require(dead.first?.message)
         #expect(
             what.hasPrefix(
                 "2 jobs of the queue 'mail' are dead, and no worker attempts them again. The newest error, 4 min ago: no·room"
@@ -166,7 +166,7 @@ import Testing
             "\(what)"
         )
         // The advice names a command that works.
-        let next = try #require(dead.first?.next)
+        let next = try #require(dead.first?.advice)
         let sql = try #require(next.split(separator: "\"").last.map(String.init))
         #expect(next.hasSuffix(": roundtable sql \(url.resolvingSymlinksInPath().path) \"\(sql)\""), "\(next)")
         let list = try Tool.run("sql", "--json", "a.db", sql, in: folder)
@@ -178,9 +178,9 @@ import Testing
         #expect(try findings(of: .jobsWait).isEmpty)
         try make { try Self.add(2, due: 240, $0) }
         let waiting = try findings(of: .jobsWait, .deadJobs, .lostJobs)
-        #expect(waiting.map(\.severity) == [.warning] && waiting.first?.who == [])
+        #expect(waiting.map(\.severity) == [.warning] && waiting.first?.processes == [])
         #expect(
-            waiting.first?.what
+            waiting.first?.message
                 == "3 jobs of the queue 'mail' are due, the oldest for 4 min, and no worker of this queue lives.",
             "\(waiting)"
         )
@@ -196,9 +196,9 @@ import Testing
             try JobTable.complete(token, at: Self.ago(199), db)
         }
         let waiting = try findings(of: .jobsWait, .deadJobs, .lostJobs)
-        #expect(waiting.map(\.severity) == [.warning] && waiting.first?.who.map(\.name) == ["worker"])
+        #expect(waiting.map(\.severity) == [.warning] && waiting.first?.processes.map(\.name) == ["worker"])
         #expect(
-            waiting.first?.what
+            waiting.first?.message
                 == "1 job of the queue 'mail' has been due for 4 min, although a worker of this queue has no job.",
             "\(waiting)"
         )
@@ -215,11 +215,11 @@ import Testing
         #expect(lost.map(\.severity) == [isServed ? .notice : .warning], "\(lost)")
         let pid = ProcessIdentity.current.pid
         #expect(
-            lost.first?.what
+            lost.first?.message
                 == "2 jobs of the queue 'mail' are running without a worker: worker 'late' (pid \(pid)) is dead."
         )
-        #expect(lost.first?.who.map(\.liveness) == [.dead, .dead])
-        #expect(lost.first?.next.hasPrefix(isServed ? "Nothing: " : "Start the program ") == true)
+        #expect(lost.first?.processes.map(\.liveness) == [.dead, .dead])
+        #expect(lost.first?.advice.hasPrefix(isServed ? "Nothing: " : "Start the program ") == true)
         let mail = try #require(((try status().json["jobs"] as? [String: Any])?["queues"] as? [[String: Any]])?.first)
         #expect(mail["lost"] as? Int == 2 && mail["workers"] as? Int == (isServed ? 1 : 0))
     }

@@ -11,8 +11,8 @@ import Testing
         var text: String
     }
 
-    private func outbox(_ folder: Folder) throws -> Outbox {
-        try Outbox(forDatabaseAt: URL(fileURLWithPath: folder.path("a.db")), as: "widget")
+    private func outbox(_ folder: Folder) throws -> CommandOutbox {
+        try CommandOutbox(forDatabaseAt: URL(fileURLWithPath: folder.path("a.db")), as: "widget")
     }
 
     private func commands(_ folder: Folder) throws -> [String] {

@@ -14,10 +14,10 @@ import Testing
     /// Many files of one command: second names cost no room.
     private func fill(_ folder: Folder, count: Int, size: Int) throws -> UUID {
         let url = URL(fileURLWithPath: folder.path("a.db"))
-        var options = Outbox.Options()
+        var options = CommandOutbox.Options()
         options.durability = .process
         let text = String(repeating: "x", count: size)
-        let id = try Outbox(forDatabaseAt: url, as: "widget", options: options).submit(Note(text: text)).id
+        let id = try CommandOutbox(forDatabaseAt: url, as: "widget", options: options).submit(Note(text: text)).id
         let commands = folder.path("a.db-outbox/commands")
         let first = try #require(try FileManager.default.contentsOfDirectory(atPath: commands).first)
         for number in 2...count {
@@ -66,16 +66,16 @@ import Testing
 
     private func setAside(_ folder: Folder, count: Int) throws -> [String] {
         let url = URL(fileURLWithPath: folder.path("a.db"))
-        var outboxOptions = Outbox.Options()
+        var outboxOptions = CommandOutbox.Options()
         outboxOptions.durability = .process
-        let outbox = try Outbox(forDatabaseAt: url, as: "widget", options: outboxOptions)
+        let outbox = try CommandOutbox(forDatabaseAt: url, as: "widget", options: outboxOptions)
         let ids = try (0..<count).map { try outbox.submit(Note(text: "\($0)")).id.uuidString }
         var options = SharedDatabase.Options()
         var handlers = OutboxHandlers()
         handlers.handle(Note.self) { _, _ in throw OutboxRefusal("no tea") }
         options.outbox = handlers
         let database = try SharedDatabase.open(at: url, schema: .unmanaged, as: "app", options: options)
-        _ = try database.outbox.drain(with: handlers).drainNow()
+        _ = try database.outbox.drain(with: handlers).drain()
         #expect(try database.outbox.deadLetters().map(\.id.uuidString) == ids)
         try database.close()
         return ids

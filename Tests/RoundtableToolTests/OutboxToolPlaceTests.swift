@@ -13,7 +13,7 @@ import Testing
     /// Leaves a dead letter, whose outbox is not beside the database.
     private func makeApart(_ folder: Folder) throws -> String {
         let box = folder.url.appendingPathComponent("box")
-        let id = try Outbox(at: box, as: "widget").submit(Note(text: "one")).id.uuidString
+        let id = try CommandOutbox(at: box, as: "widget").submit(Note(text: "one")).id.uuidString
         var options = SharedDatabase.Options()
         options.outboxFolder = box
         var handlers = OutboxHandlers()
@@ -83,7 +83,7 @@ import Testing
         let folder = try Folder()
         let name = "a\u{1B}[2J\u{1B}]0;x\u{07}\u{9B}1m.db"
         let url = URL(fileURLWithPath: folder.path(name))
-        try Outbox(forDatabaseAt: url, as: "widget").submit(Note(text: "one"))
+        try CommandOutbox(forDatabaseAt: url, as: "widget").submit(Note(text: "one"))
         let damaged = folder.path("\(name)-outbox/damaged/torn\u{1B}[2J\n! newer: no file")
         try Data("torn".utf8).write(to: URL(fileURLWithPath: damaged))
         func run(_ arguments: String...) throws -> Tool.Result {
@@ -143,7 +143,7 @@ import Testing
             for owner in owners { try? owner.close() }
         }
         // One of them is about to apply it all the while.
-        try Outbox(forDatabaseAt: url, as: "widget").submit(Note(text: "one"))
+        try CommandOutbox(forDatabaseAt: url, as: "widget").submit(Note(text: "one"))
         let pid = ProcessInfo.processInfo.processIdentifier
         let (app, newer) = ("'app' (pid \(pid))", "'newer' (pid \(pid))")
         let text = try Tool.run("outbox", "a.db", in: folder).output

@@ -22,8 +22,8 @@ import Testing
         return try SharedDatabase.open(at: url, schema: .unmanaged, as: "app", options: options)
     }
 
-    private func outbox(_ folder: Folder) throws -> Outbox {
-        try Outbox(forDatabaseAt: URL(fileURLWithPath: folder.path("a.db")), as: "widget")
+    private func outbox(_ folder: Folder) throws -> CommandOutbox {
+        try CommandOutbox(forDatabaseAt: URL(fileURLWithPath: folder.path("a.db")), as: "widget")
     }
 
     @Test func `What waits is shown without a database, and dropped`() throws {
@@ -114,7 +114,7 @@ import Testing
     @Test func `A list says what each command waits for`() throws {
         let folder = try Folder()
         let outbox = try outbox(folder)
-        let other = try Outbox(forDatabaseAt: URL(fileURLWithPath: folder.path("a.db")), as: "other")
+        let other = try CommandOutbox(forDatabaseAt: URL(fileURLWithPath: folder.path("a.db")), as: "other")
         let (one, two) = (try outbox.submit(Note(text: "one")), try outbox.submit(Note(text: "two")))
         var text = try Tool.run("outbox", "a.db", in: folder).output
         #expect(text.contains("not applied yet"), "\(text)")
@@ -180,7 +180,7 @@ import Testing
     @Test func `An outbox that does not lie beside a database`() throws {
         let folder = try Folder()
         let box = folder.url.appendingPathComponent("box")
-        let outbox = try Outbox(at: box, as: "widget")
+        let outbox = try CommandOutbox(at: box, as: "widget")
         let (one, two) = (try outbox.submit(Note(text: "one")), try outbox.submit(Note(text: "two")))
         var list = try objects(Tool.run("outbox", "box", "--json", in: folder).output)
         #expect(list.map { $0["id"] as? String } == [one.id.uuidString, two.id.uuidString])
@@ -246,7 +246,7 @@ import Testing
         try expect(["a.db", "show", "00000000-0000"], code: 1, "no such command")
         try expect(["a.db", "show", "00000000", "--wait", "1"], code: 64, "--wait goes with retry")
         let id = try #require(
-            try Outbox.contents(forDatabaseAt: URL(fileURLWithPath: folder.path("a.db"))).waiting.first
+            try CommandOutbox.contents(forDatabaseAt: URL(fileURLWithPath: folder.path("a.db"))).waiting.first
         )
         try expect(["a.db", "retry", id.id.uuidString, "--yes"], code: 1, "waits to be applied")
     }

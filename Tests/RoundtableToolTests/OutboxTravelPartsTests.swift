@@ -209,7 +209,7 @@ import Testing
         options.outbox = handlers
         let database = try SharedDatabase.open(at: url, schema: .unmanaged, as: "app", options: options)
         defer { try? database.close() }
-        let submission: OutboxSubmission = try Outbox(forDatabaseAt: url, as: "widget").submit(Note(text: "one"))
+        let submission: OutboxSubmission = try CommandOutbox(forDatabaseAt: url, as: "widget").submit(Note(text: "one"))
         #expect(try submission.outcome(within: .seconds(30)) == .applied)
         let fake = try rclone("exit 0", in: folder)
         let result = try Tool.run("outbox", "ship", "a.db", "--to", "store", "--once", "--rclone", fake, in: folder)
@@ -224,7 +224,7 @@ import Testing
     @Test func whatIsOnItsWayIsNotDropped() throws {
         let folder = try Folder()
         let url = URL(fileURLWithPath: folder.path("a.db"))
-        let outbox = try Outbox(forDatabaseAt: url, as: "widget")
+        let outbox = try CommandOutbox(forDatabaseAt: url, as: "widget")
         let (one, two): (OutboxSubmission, OutboxSubmission) = (
             try outbox.submit(Note(text: "1")), try outbox.submit(Note(text: "2"))
         )
@@ -269,9 +269,9 @@ import Testing
             #expect(result.code == 1, "\(result)")
             let findings = try #require(result.json?["findings"] as? [[String: Any]])
             let finding = try #require(findings.first { $0["id"] as? String == "outbox_travel" })
-            #expect((finding["what"] as? String)?.contains("/srv/store: the store cannot be reached.") == true)
-            #expect((finding["what"] as? String)?.contains(".status says so, a file of ") == true)
-            #expect(finding["next"] as? String == "\(OutboxTravelCause.unreachable.advice).")
+            #expect((finding["message"] as? String)?.contains("/srv/store: the store cannot be reached.") == true)
+            #expect((finding["message"] as? String)?.contains(".status says so, a file of ") == true)
+            #expect(finding["advice"] as? String == "\(OutboxTravelCause.unreachable.advice).")
             let status = try Tool.run("status", name, "--json", in: folder).json
             let travels = try #require(status?["outbox_travel"] as? [[String: Any]])
             #expect(travels.map { $0["state"] as? String } == ["failing"])
@@ -323,11 +323,11 @@ import Testing
         let result = try Tool.run("doctor", "a.db", "--json", in: folder)
         let findings = try #require(result.json?["findings"] as? [[String: Any]], "\(result)")
         let finding = try #require(findings.first { $0["id"] as? String == "outbox_travel" })
-        let what = try #require(finding["what"] as? String)
+        let what = try #require(finding["message"] as? String)
         #expect(what.contains("the report says: \"no·room") && what.contains("uid \(geteuid())"), "\(what)")
         #expect(what.utf8.count < 2000 && !what.contains("curl https"), "\(what)")
         let next = known.map { "\($0.advice)." } ?? "Look at the output of 'roundtable outbox ship'."
-        #expect(finding["next"] as? String == next)
+        #expect(finding["advice"] as? String == next)
         for arguments in [["doctor"], ["status"], ["status", "--json"]] {
             let shown = try Tool.run([arguments[0], "a.db"] + arguments.dropFirst(), in: folder).output
             #expect(!shown.contains("curl https") && shown.contains("the report says"), "\(shown)")
@@ -349,8 +349,8 @@ import Testing
             let others = try forge(report, in: folder, owner: geteuid() == 0 ? 65534 : nil)
             let status = try #require(OutboxTravelStatus.all(inOutboxAt: others).first)
             #expect(status.isReporter == false && !status.isAlive && status.state == .failing)
-            for finding in Diagnosis(ofOutboxAt: others, [status]).findings {
-                #expect(finding.who.isEmpty && !finding.next.contains("kill"))
+            for finding in DatabaseDiagnosis(ofOutboxAt: others, [status]).findings {
+                #expect(finding.processes.isEmpty && !finding.advice.contains("kill"))
             }
         #endif
         // The same report of an own process. A new file belongs to this user, also where it replaces another's.
@@ -359,7 +359,7 @@ import Testing
         let own = try #require(OutboxTravelStatus.all(inOutboxAt: outbox).first)
         #if os(Linux)
             #expect(own.isAlive && own.isReporter == true && own.reporter?.user == geteuid())
-            #expect(Diagnosis(ofOutboxAt: outbox, [own]).findings.map(\.who.count) == [1])
+            #expect(DatabaseDiagnosis(ofOutboxAt: outbox, [own]).findings.map(\.processes.count) == [1])
         #endif
     }
 

@@ -126,7 +126,7 @@ final class OutboxTravelWorld {
         var shipper: OutboxShipper
         /// The last number of each sender.
         var numbers: [String: Int] = [:]
-        var outboxes: [String: Outbox] = [:]
+        var outboxes: [String: CommandOutbox] = [:]
         var lives = 0
 
         init(_ url: URL, _ shipper: OutboxShipper) throws {
@@ -161,7 +161,7 @@ final class OutboxTravelWorld {
             try db.execute(sql: "CREATE TABLE entry (id INTEGER PRIMARY KEY, sender TEXT NOT NULL, n INTEGER NOT NULL)")
         }
         let url = URL(fileURLWithPath: folder.path("app.db"))
-        database = try SharedDatabase.open(at: url, schema: Schema(migrator), as: "app")
+        database = try SharedDatabase.open(at: url, schema: SharedSchema(migrator), as: "app")
         inbox = try OutboxFolder(forDatabaseAt: url)
         var handlers = OutboxHandlers()
         handlers.handle(Entry.self) { db, command in
@@ -205,9 +205,9 @@ final class OutboxTravelWorld {
     func submit(_ machine: Machine, _ sender: String, isNewProcess: Bool = false) throws -> UUID {
         if isNewProcess || machine.outboxes[sender] == nil {
             machine.outboxes[sender] = nil
-            var options = Outbox.Options()
+            var options = CommandOutbox.Options()
             options.durability = .process
-            machine.outboxes[sender] = try Outbox(at: machine.url, as: sender, options: options)
+            machine.outboxes[sender] = try CommandOutbox(at: machine.url, as: sender, options: options)
         }
         let n = machine.numbers[sender, default: 0] + 1
         let entry = Entry(sender: "\(machine.url.lastPathComponent)/\(sender)", n: n)
@@ -216,7 +216,7 @@ final class OutboxTravelWorld {
         return submission.id
     }
 
-    func apply() throws { _ = try drain.drainNow() }
+    func apply() throws { _ = try drain.drain() }
 
     /// Sixty days pass. The owner forgets what it may.
     func passSixtyDays() throws {

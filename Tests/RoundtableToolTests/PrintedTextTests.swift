@@ -108,10 +108,10 @@ import Testing
             return editor.row(columns: 60).text
         },
         Printer(testDescription: "findings") {
-            DoctorText(Diagnosis(ofOutboxAt: $0, [travel($0)]), content: .none).text
+            DoctorText(DatabaseDiagnosis(ofOutboxAt: $0, [travel($0)]), content: .none).text
         },
         Printer(testDescription: "JSON of findings") {
-            PrintedJSON.text(Diagnosis(ofOutboxAt: $0, [travel($0)]), isPretty: true)
+            PrintedJSON.text(DatabaseDiagnosis(ofOutboxAt: $0, [travel($0)]), isPretty: true)
         },
         Printer(testDescription: "a way of an outbox", allowed: "\n\t") {
             Terminal.complaint(OutboxTravelText.line(travel($0), at: Date()), width: nil)

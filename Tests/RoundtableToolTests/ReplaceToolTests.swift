@@ -27,7 +27,7 @@ import Testing
 
     private func open() throws -> SharedDatabase {
         let url = URL(fileURLWithPath: folder.path("a.db"))
-        return try SharedDatabase.open(at: url, schema: Schema(Self.migrator(["v1"])), as: "app")
+        return try SharedDatabase.open(at: url, schema: SharedSchema(Self.migrator(["v1"])), as: "app")
     }
 
     @Test func replaces() throws {

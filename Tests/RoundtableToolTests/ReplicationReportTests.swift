@@ -105,18 +105,18 @@ import Testing
             ("replication", "a.db-replication", "replicate"), ("replica", "a.db-replica", "follow"),
         ] {
             let finding = try #require(findings[id], "\(findings)")
-            let what = try #require(finding["what"] as? String)
+            let what = try #require(finding["message"] as? String)
             #expect(what.contains("the report says: \"no·room") && what.utf8.count < 2000, "\(what)")
             #expect(what.contains(" \(file) says so, a file of ") && what.contains("uid \(geteuid())"), "\(what)")
             let known = cause.flatMap(ReplicationCause.init)
             #expect(known.map { what.contains($0.what) } ?? true, "\(what)")
             let next = known.map { "\($0.advice)." } ?? "Look at the output of 'roundtable \(verb)'."
-            #expect(finding["next"] as? String == next)
+            #expect(finding["advice"] as? String == next)
             #if os(Linux)
-                #expect((finding["who"] as? [[String: Any]])?.map { $0["pid"] as? Int } == [Int(getpid())])
+                #expect((finding["processes"] as? [[String: Any]])?.map { $0["pid"] as? Int } == [Int(getpid())])
             #endif
         }
-        let fence = try #require(findings["fenced"]?["what"] as? String)
+        let fence = try #require(findings["fenced"]?["message"] as? String)
         #expect(fence.contains("other·[2J") && fence.contains(" a.db-fenced says so, a file of "), "\(fence)")
         #expect(fence.utf8.count < 2000)
         for arguments in [["doctor"], ["doctor", "--json"], ["status"], ["status", "--json"], ["top", "--once"]] {
@@ -148,7 +148,7 @@ import Testing
             )
             #expect(status.replication?.advice == ReplicationCause.stopped.advice)
             for (id, finding) in try findings(folder) where ["replication", "replica"].contains(id) {
-                let pids = (finding["who"] as? [[String: Any]])?.map { $0["pid"] as? Int }
+                let pids = (finding["processes"] as? [[String: Any]])?.map { $0["pid"] as? Int }
                 #expect(pids == (geteuid() == 0 ? [] : [Int(getpid())]), "\(finding)")
             }
             // The same report of an own process.

@@ -180,7 +180,7 @@ import Testing
     @Test func inUseByParticipant() async throws {
         let db = try await SharedDatabase.open(
             at: folder.url.appendingPathComponent("app.db"),
-            schema: Schema(DatabaseMigrator()),
+            schema: SharedSchema(DatabaseMigrator()),
             as: "the app"
         )
         try await db.write { db in try db.execute(sql: "CREATE TABLE t(x)") }
@@ -268,14 +268,14 @@ import Testing
         try queue.close()
     }
 
-    @Test func damagedExtensionIsReported() async throws {
+    @Test func damagedDerivedTableIsReported() async throws {
         let url = folder.url.appendingPathComponent("source.db")
         var migrator = DatabaseMigrator()
         migrator.registerMigration("first") { db in
             try db.execute(sql: "CREATE TABLE player(id INTEGER PRIMARY KEY, name TEXT)")
         }
         let index = SecondaryIndex("player_by_name", version: 1, of: "player", fields: [.init("name", "name")])
-        let schema = Schema(migrator, extensions: ExtensionSet(revision: 1, [index]))
+        let schema = SharedSchema(migrator, derivedTables: DerivedTableSet(revision: 1, [index]))
         let db = try await SharedDatabase.open(at: url, schema: schema, as: "app")
         try db.close()
         try dropInsertTrigger(ofDatabaseAt: url.path)
@@ -285,8 +285,8 @@ import Testing
         #expect(result.code == 0, "\(result.errors)")
         let checks = try #require(result.json?["checks"] as? [String: Any])
         let findings = try #require(checks["findings"] as? [[String: Any]])
-        #expect(findings.map { $0["id"] as? String } == ["broken_extension"])
-        #expect((checks["extensions"] as? [[String: Any]])?.first?["state"] as? String == "triggers_missing")
+        #expect(findings.map { $0["id"] as? String } == ["broken_derived_table"])
+        #expect((checks["derived_tables"] as? [[String: Any]])?.first?["state"] as? String == "triggers_missing")
         #expect(result.json?["migrations"] as? [String] == ["first"])
     }
 

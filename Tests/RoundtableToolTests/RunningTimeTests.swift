@@ -88,7 +88,7 @@ import Testing
         handlers.retries.maximumAttempts = 1
         struct Refused: Error {}
         handlers.handle(Note.self) { _, _ in throw Refused() }
-        let command = try Outbox(forDatabaseAt: url, as: "widget").submit(Note(text: "one"))
+        let command = try CommandOutbox(forDatabaseAt: url, as: "widget").submit(Note(text: "one"))
         var options = SharedDatabase.Options()
         options.outbox = handlers
         try SharedDatabase.open(at: url, schema: .unmanaged, as: "app", options: options).close()

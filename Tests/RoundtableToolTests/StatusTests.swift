@@ -132,7 +132,7 @@ import Testing
         let reader = try SharedDatabase.open(at: url, schema: .unmanaged, as: "tool")
         var found = try status()
         #expect(found.outbox == nil && !found.text.contains("outbox"))
-        let outbox = try Outbox(forDatabaseAt: url, as: "widget")
+        let outbox = try CommandOutbox(forDatabaseAt: url, as: "widget")
         for _ in 0..<2 { try outbox.submit(Note()) }
         found = try status()
         #expect(found.outbox?["waiting"] as? Int == 2 && found.outbox?["bytes"] as? Int ?? 0 > 256)
@@ -167,7 +167,7 @@ import Testing
 
         // Elsewhere.
         let other = folder.url.appendingPathComponent("box")
-        try Outbox(at: other, as: "widget").submit(Note())
+        try CommandOutbox(at: other, as: "widget").submit(Note())
         let elsewhere = try status("--folder", "box")
         #expect(elsewhere.outbox?["waiting"] as? Int == 1 && elsewhere.text.contains("--folder"))
         let doctor = try Tool.run("doctor", "a.db", "--folder", "box", in: folder)

@@ -199,7 +199,7 @@ import Testing
     @Test(.enabled(if: PseudoTerminal.isPossible, "needs setsid(1)"))
     func `outbox fits its list and its commands to 80 columns`() throws {
         let folder = try Folder()
-        let outbox = try Outbox(forDatabaseAt: URL(fileURLWithPath: folder.path("a.db")), as: "widget")
+        let outbox = try CommandOutbox(forDatabaseAt: URL(fileURLWithPath: folder.path("a.db")), as: "widget")
         let command = try outbox.submit(Note(text: Self.words))
         try Data("torn".utf8).write(to: URL(fileURLWithPath: folder.path("a.db-outbox/damaged/torn")))
         func shown(_ arguments: String...) throws -> [String] {

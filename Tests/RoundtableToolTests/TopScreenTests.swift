@@ -258,7 +258,7 @@ import Testing
         #expect(TopRates(from: old, to: new).commits == nil)
     }
 
-    @Test func `Changes in a row are one line, and lines have each change once`() throws {
+    @Test func `DatabaseChanges in a row are one line, and lines have each change once`() throws {
         var first = try TopWorld.sample(at: 0)
         first.commits?.lastSequence = 3
         var second = try TopWorld.sample(at: 1)

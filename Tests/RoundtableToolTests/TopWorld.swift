@@ -21,7 +21,7 @@ enum TopWorld {
         commits: [Int] = [100, 200],
         since earlier: [Int]? = nil,
         stalled: Bool = true,
-        warnings: [Diagnosis.Finding] = []
+        warnings: [DatabaseDiagnosis.Finding] = []
     ) throws -> TopSample {
         let decoder = JSONDecoder()
         decoder.dateDecodingStrategy = .iso8601
@@ -69,13 +69,13 @@ enum TopWorld {
         return TopScreen(model, width: width, height: height, clock: ClockText(timeZone: zone)).lines
     }
 
-    static var warning: Diagnosis.Finding {
+    static var warning: DatabaseDiagnosis.Finding {
         get throws {
             let json = """
                 {"id":"long_read","severity":"warning","where":"/data/app.sqlite","who":[],"next":"Continue it (kill -CONT 103) or end it.",
                 "what":"'widget' (pid 103, stopped) has been reading one moment for 12.0 s, and holds 3,800 WAL frames back."}
                 """
-            return try JSONDecoder().decode(Diagnosis.Finding.self, from: Data(json.utf8))
+            return try JSONDecoder().decode(DatabaseDiagnosis.Finding.self, from: Data(json.utf8))
         }
     }
 
@@ -83,7 +83,7 @@ enum TopWorld {
         _ sequence: UInt64,
         _ author: String?,
         _ date: Date,
-        _ tables: Change.Tables
+        _ tables: DatabaseChange.Tables
     ) -> RecentCommits.Commit {
         RecentCommits.Commit(
             sequence: sequence,

@@ -160,9 +160,11 @@ import Testing
 
     // MARK: Lines
 
-    private static func change(_ sequence: UInt64, _ detail: Change.Detail, _ tables: Change.Tables) -> Change {
+    private static func change(_ sequence: UInt64, _ detail: DatabaseChange.Detail, _ tables: DatabaseChange.Tables)
+        -> DatabaseChange
+    {
         let isKnown = detail == .commit
-        return Change(
+        return DatabaseChange(
             sequence: sequence,
             author: isKnown ? "app\u{1B}[2J" : nil,
             pid: isKnown ? 7 : nil,
@@ -190,7 +192,7 @@ import Testing
         #expect(filtered.text(Self.change(9, .several, .some(["t"]))).hasSuffix("(several commits reported as one)"))
     }
 
-    @Test func `Tables of extensions are not listed, and a commit to nothing else is told`() throws {
+    @Test func `Derived tables are not listed, and a commit to nothing else is told`() throws {
         func tables(_ names: Set<String>) throws -> (text: String, json: [String: Any]) {
             var format = WatchFormat(isFiltered: false)
             let change = Self.change(1, .commit, .some(names))
@@ -202,16 +204,16 @@ import Testing
             "roundtable_extensions",
         ]
         let both = try tables(inner.union(["message", "box"]))
-        #expect(both.text == "box, message, and extensions")
+        #expect(both.text == "box, message, and derived tables")
         #expect(both.json["tables"] as? [String] == ["box", "message"] + inner.sorted())
-        #expect(both.json["extension_tables"] as? [String] == inner.sorted())
-        #expect(try tables(inner).text == "extensions (in_box, words)")
-        #expect(try tables(["roundtable_extensions"]).text == "extensions")
+        #expect(both.json["derived_table_tables"] as? [String] == inner.sorted())
+        #expect(try tables(inner).text == "derived tables (in_box, words)")
+        #expect(try tables(["roundtable_extensions"]).text == "derived tables")
         let own = try tables(["roundtable_else"])
-        #expect(own.text == "roundtable_else" && own.json["extension_tables"] as? [String] == [])
+        #expect(own.text == "roundtable_else" && own.json["derived_table_tables"] as? [String] == [])
         var format = WatchFormat(isFiltered: false)
         let any = try #require(format.json(Self.change(1, .unrecorded, .fullDatabase)).json)
-        #expect(any["tables"] as? String == "*" && any["extension_tables"] as? [String] == [])
+        #expect(any["tables"] as? String == "*" && any["derived_table_tables"] as? [String] == [])
     }
 }
 

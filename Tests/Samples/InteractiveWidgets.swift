@@ -26,5 +26,5 @@ struct EntryRefused: Error {
     init(_ reason: String) {}
 }
 
-var outbox: Outbox { fatalError() }
+var outbox: CommandOutbox { fatalError() }
 var command: AddEntry { AddEntry(text: "Tea") }

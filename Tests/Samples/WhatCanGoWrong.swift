@@ -5,7 +5,7 @@ struct AddEntry: OutboxCommand {
     static let version = 1
 }
 
-var outbox: Outbox { fatalError() }
+var outbox: CommandOutbox { fatalError() }
 var command: AddEntry { AddEntry() }
 
 func askForSpace() {}

@@ -18,7 +18,7 @@ let arguments = CommandLine.arguments
 // In a folder beside the database: it follows a snapshot file, and has an outbox open.
 if arguments.count == 4, arguments[1] == "stay" {
     let file = SnapshotFile<Score>(at: URL(fileURLWithPath: arguments[3] + "-snapshot"), as: "widget")
-    let outbox = try Outbox(at: URL(fileURLWithPath: arguments[3] + "-outbox"), as: "widget")
+    let outbox = try CommandOutbox(at: URL(fileURLWithPath: arguments[3] + "-outbox"), as: "widget")
     let firstValue = DispatchSemaphore(value: 0)
     let task = Task.detached {
         for await _ in file.values() { firstValue.signal() }
@@ -34,7 +34,7 @@ if arguments.count > 1 {
     guard case .value(let score, _) = try file.read(), score.points == 42 else { exit(1) }
 }
 if arguments.count > 2 {
-    let outbox = try Outbox(at: URL(fileURLWithPath: arguments[2]), as: "widget")
+    let outbox = try CommandOutbox(at: URL(fileURLWithPath: arguments[2]), as: "widget")
     try outbox.submit(AddPoints(points: 1))
 }
 if ProcessInfo.processInfo.environment["FOOTPRINT_MEMORY"] != nil { print(footprint_peak_memory()) }

@@ -50,7 +50,7 @@ enum Participant: String {
         }
     }
 
-    private static var schema: Schema {
+    private static var schema: SharedSchema {
         var migrator = DatabaseMigrator()
         migrator.registerMigration("create entry") { db in
             try db.create(table: "entry") { table in
@@ -58,7 +58,7 @@ enum Participant: String {
                 table.column("text", .text).notNull()
             }
         }
-        return Schema(migrator)
+        return SharedSchema(migrator)
     }
 
     private static func open(_ url: URL) throws -> SharedDatabase {

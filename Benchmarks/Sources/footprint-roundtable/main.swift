@@ -24,7 +24,7 @@ if arguments.count > 1 {
     guard case .value(let score, _) = try file.read(), score.points == 42 else { exit(1) }
 }
 if arguments.count > 2 {
-    let outbox = try Outbox(at: URL(fileURLWithPath: arguments[2]), as: "widget")
+    let outbox = try CommandOutbox(at: URL(fileURLWithPath: arguments[2]), as: "widget")
     try outbox.submit(AddPoints(points: 1))
 }
 if ProcessInfo.processInfo.environment["FOOTPRINT_MEMORY"] != nil { print(footprint_peak_memory()) }

@@ -9,7 +9,7 @@ struct Bench: AsyncParsableCommand {
         discussion: "See docs/BENCHMARKS.md for what each benchmark measures, and how to read it.",
         subcommands: [
             ContentionCommand.self, ReadCommand.self, WriteCommand.self, OpenCommand.self, HistoryCommand.self,
-            ExtensionsCommand.self, EncryptionCommand.self,
+            DerivedTablesCommand.self, EncryptionCommand.self,
             NotifyCommand.self, ObserveCommand.self, ParticipantCommand.self, ReceiverCommand.self,
             CommitTailCommand.self, WALSizeCommand.self, WALSizeParticipantCommand.self, SharingCommand.self,
             SharingPeerCommand.self, FootprintCommand.self, ReadersCommand.self, JobsCommand.self,

@@ -14,18 +14,18 @@ public enum Invariants {
         return rows.map { "integrity_check: \($0)" } + keys
     }
 
-    /// Derives the content of extensions again from their base tables, and compares.
+    /// Derives the content of derived tables again from their base tables, and compares.
     ///
     /// - Parameters:
-    ///   - extensions: the extensions to check.
+    ///   - derivedTables: the derived tables to check.
     ///   - words: the words to search in full-text indexes.
     ///   - db: a connection, inside of an access.
-    public static func extensions(
-        _ extensions: [any SharedExtension],
+    public static func derivedTables(
+        _ derivedTables: [any DerivedTable],
         words: [String] = [],
         of db: Database
     ) throws -> [String] {
-        try ExtensionRecomputation.discrepancies(of: extensions, words: words, db)
+        try DerivedTableRecomputation.discrepancies(of: derivedTables, words: words, db)
     }
 
     /// Compares what `changes(in:)` reported with the history of the same tables: every transaction of the history must be reported, in
@@ -34,7 +34,7 @@ public enum Invariants {
     /// - Parameters:
     ///   - reported: what ``/Roundtable/SharedDatabase/changes(in:)`` of these tables reported, from before the first of the transactions on.
     ///   - history: the changes of the same tables in the history, in order.
-    public static func changes(_ reported: [Change], matching history: [HistoryChange]) -> [String] {
+    public static func changes(_ reported: [DatabaseChange], matching history: [HistoryChange]) -> [String] {
         var transactions: [(number: Int64, author: String?, tables: Set<String>)] = []
         for change in history {
             // What programs without Roundtable write has no number; the ring reports it as unrecorded.
@@ -47,7 +47,7 @@ public enum Invariants {
         }
         var findings: [String] = []
         var place = 0
-        var unmatched: [Change] = []
+        var unmatched: [DatabaseChange] = []
         for transaction in transactions {
             var next = place
             while next < reported.count, !matches(reported[next], transaction.author, transaction.tables) { next += 1 }
@@ -69,7 +69,7 @@ public enum Invariants {
         return findings
     }
 
-    private static func matches(_ change: Change, _ author: String?, _ tables: Set<String>) -> Bool {
+    private static func matches(_ change: DatabaseChange, _ author: String?, _ tables: Set<String>) -> Bool {
         if let names = change.tableNames, !tables.isSubset(of: names) { return false }
         return change.detail != .commit || change.author == author
     }

@@ -27,7 +27,7 @@
             environment: [String: String] = ProcessInfo.processInfo.environment,
             takingAssertions: Bool = true,
             onEvent: @escaping @Sendable (Event) -> Void = { _ in },
-            onSuspension: @escaping @Sendable ([Suspension]) -> Void = { _ in }
+            onSuspension: @escaping @Sendable ([SuspensionReport]) -> Void = { _ in }
         ) throws -> SuspensionSubject? {
             let connected = Connected()
             let assertions = PoliceAssertions { connected.subject }

@@ -1,7 +1,7 @@
 /// What one process does during a campaign of random faults, until it is killed or a command arrives.
 package struct CampaignWork: Codable, Sendable {
     package enum Role: String, Codable, Sendable, CaseIterable {
-        /// Commits numbered transactions to `entry`, and now and then random statements to the tables of `ExtensionWorld`.
+        /// Commits numbered transactions to `entry`, and now and then random statements to the tables of `DerivedTableWorld`.
         case writer
         /// Writes in many tasks, some of which fail, and keeps a `SharedWriteJournal`.
         case sharedWriter
@@ -39,8 +39,8 @@ package struct CampaignWork: Codable, Sendable {
         case leaksMemory
         /// The processes that are never killed start a thread with each fifth round of work, which never ends.
         case leaksThreads
-        /// Writers delete the triggers of an extension, as a program does that does not keep extensions.
-        case dropsExtensionTriggers
+        /// Writers delete the triggers of a derived table, as a program does that does not keep derived tables.
+        case dropsDerivedTableTriggers
         /// The observer that is never killed enters a participant that is dead into the control block, again and again.
         case entersDeadParticipants
         /// A writer counts a transaction that the full disk has refused.

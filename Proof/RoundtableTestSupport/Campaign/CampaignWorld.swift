@@ -2,9 +2,9 @@ import Foundation
 import GRDB
 import Roundtable
 
-/// The database of a campaign: entries, shared writes, the outbox's commands, a mirror of the history, and extensions.
+/// The database of a campaign: entries, shared writes, the outbox's commands, a mirror of the history, and derived tables.
 package enum CampaignWorld {
-    package static var schema: Schema {
+    package static var schema: SharedSchema {
         var migrator = DatabaseMigrator()
         migrator.registerMigration("campaign") { db in
             try db.execute(
@@ -15,9 +15,9 @@ package enum CampaignWorld {
                     """
             )
             try db.execute(sql: SharedWriteLoad.tables)
-            try db.execute(sql: ExtensionWorld.tables)
+            try db.execute(sql: DerivedTableWorld.tables)
         }
-        return Schema(migrator, extensions: ExtensionWorld.set(3))
+        return SharedSchema(migrator, derivedTables: DerivedTableWorld.set(3))
     }
 
     /// The number of rows of the transaction number `n` of a writer.
@@ -29,9 +29,9 @@ package enum CampaignWorld {
         defer { try? database.close() }
         try database.history.enable(for: "entry")
         try database.write { db in
-            var settings = History.Settings()
+            var settings = DatabaseHistory.Settings()
             settings.minimumCount = 0
-            try History.setSettings(settings, in: db)
+            try DatabaseHistory.setSettings(settings, in: db)
         }
         for name in ["journal", "mirror"] { try database.history.restartConsumer(name) }
     }

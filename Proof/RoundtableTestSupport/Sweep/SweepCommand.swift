@@ -30,8 +30,8 @@ package enum SweepOperation: String, Codable, Sendable, CaseIterable {
     case drain
     /// Writes in a database whose history is longer than it may be.
     case prune
-    /// Opens a database with extensions that must be built.
-    case buildExtension
+    /// Opens a database with derived tables that must be built.
+    case buildDerivedTable
     case close
 }
 
@@ -153,7 +153,7 @@ package enum SweepDefect: String, Codable, Sendable, CaseIterable {
     case missesNotifications
     /// Ignores the event that an observation is interrupted, and by which a program learns why it is not notified.
     case missesEvents
-    /// Changes a row behind the back of the extensions that it has built.
+    /// Changes a row behind the back of the derived tables that it has built.
     case skipsRows
     /// Deletes a change from the middle of the history.
     case prunesTooMuch

@@ -27,7 +27,7 @@ package struct SweepWorld {
     package enum Moment { case before, after }
 
     /// The schema before and after the operation.
-    package func schema(_ moment: Moment) -> Schema {
+    package func schema(_ moment: Moment) -> SharedSchema {
         let migrations = operation == .migrate && moment == .after ? 4 : 2
         var migrator = PeerSchema(migrations: migrations).migrator
         migrator.registerMigration("tables") { [operation] db in
@@ -37,21 +37,21 @@ package struct SweepWorld {
                     CREATE TABLE filling (id INTEGER PRIMARY KEY, bytes BLOB);
                     """
             )
-            if operation == .buildExtension { try db.execute(sql: ExtensionWorld.tables) }
+            if operation == .buildDerivedTable { try db.execute(sql: DerivedTableWorld.tables) }
             if operation == .prune {
-                try History.enable(for: "entry", in: db)
-                var settings = History.Settings()
+                try DatabaseHistory.enable(for: "entry", in: db)
+                var settings = DatabaseHistory.Settings()
                 settings.minimumCount = 4
                 settings.maximumCount = 8
-                try History.setSettings(settings, in: db)
+                try DatabaseHistory.setSettings(settings, in: db)
             }
         }
-        guard operation == .buildExtension, moment == .after else { return Schema(migrator) }
-        return Schema(migrator, extensions: ExtensionSet(revision: 1, Self.extensions))
+        guard operation == .buildDerivedTable, moment == .after else { return SharedSchema(migrator) }
+        return SharedSchema(migrator, derivedTables: DerivedTableSet(revision: 1, Self.derivedTables))
     }
 
-    package static let extensions: [any SharedExtension] = [
-        ExtensionWorld.boxes, ExtensionWorld.sums, ExtensionWorld.words,
+    package static let derivedTables: [any DerivedTable] = [
+        DerivedTableWorld.boxes, DerivedTableWorld.sums, DerivedTableWorld.words,
     ]
 
     package static let options: SharedDatabase.Options = {
@@ -94,7 +94,9 @@ package struct SweepWorld {
             problems.append("\(base) rows are left of those from before")
         }
         problems += try wrongMigrations(db)
-        if operation == .buildExtension { problems += try ExtensionWorld.discrepancies(of: Self.extensions, db) }
+        if operation == .buildDerivedTable {
+            problems += try DerivedTableWorld.discrepancies(of: Self.derivedTables, db)
+        }
         if operation == .prune { problems += try wrongHistory(db) }
         return problems
     }

@@ -35,8 +35,8 @@ extension CampaignSession {
             if Int.random(in: 0..<6, using: &random) == 0 {
                 try trouble.repeating { try database.write { try statements.transaction($0) } }
             }
-            if work.defect == .dropsExtensionTriggers, n % 50 == 0 {
-                try trouble.repeating { try database.write { try ExtensionWorld.changeBehindExtensions($0) } }
+            if work.defect == .dropsDerivedTableTriggers, n % 50 == 0 {
+                try trouble.repeating { try database.write { try DerivedTableWorld.changeBehindDerivedTables($0) } }
             }
             endRound()
         }
@@ -139,9 +139,9 @@ extension CampaignSession {
     }
 
     func send() throws {
-        var options = Outbox.Options()
+        var options = CommandOutbox.Options()
         options.durability = .process
-        let outbox = try Outbox(forDatabaseAt: URL(fileURLWithPath: work.path), as: "sender-1", options: options)
+        let outbox = try CommandOutbox(forDatabaseAt: URL(fileURLWithPath: work.path), as: "sender-1", options: options)
         var n = work.from
         while !isOver() {
             let command = PeerCommandEntry(sender: 1, n: n)

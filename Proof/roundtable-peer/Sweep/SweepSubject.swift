@@ -82,7 +82,7 @@
             for number in 1...SweepWorld.baseTransactions(step.operation) {
                 try database.write { try SweepWorld.insert(number, by: "base", $0) }
             }
-            if step.operation == .buildExtension {
+            if step.operation == .buildDerivedTable {
                 var statements = RandomStatements(SeededGenerator(seed: 1))
                 for _ in 0..<20 { try database.write { try statements.transaction($0) } }
             }
@@ -92,7 +92,7 @@
 
         private func ready() throws {
             switch step.operation {
-            case .create, .open, .migrate, .writeFile, .submit, .drain, .buildExtension: break
+            case .create, .open, .migrate, .writeFile, .submit, .drain, .buildDerivedTable: break
             default:
                 let database = try open(.before)
                 self.database = database
@@ -143,10 +143,10 @@
         private func operateOnce(_ defect: SweepDefect?) throws {
             switch step.operation {
             case .create, .open, .migrate: database = try open(.after)
-            case .buildExtension:
+            case .buildDerivedTable:
                 database = try open(.after)
-                try waitForExtensions(database!)
-                if defect == .skipsRows { try database!.write { try ExtensionWorld.changeBehindExtensions($0) } }
+                try waitForDerivedTables(database!)
+                if defect == .skipsRows { try database!.write { try DerivedTableWorld.changeBehindDerivedTables($0) } }
             case .write, .prune:
                 if defect == .acknowledgesEarly { acknowledged.record(2) }
                 if defect == .splitsTransactions {
@@ -286,9 +286,9 @@
 
         private func submit(_ numbers: ClosedRange<Int>) throws {
             for number in numbers {
-                var options = Outbox.Options()
+                var options = CommandOutbox.Options()
                 options.durability = number == 1 ? .process : .machine
-                let outbox = try Outbox(forDatabaseAt: world.database, as: "sender-1", options: options)
+                let outbox = try CommandOutbox(forDatabaseAt: world.database, as: "sender-1", options: options)
                 let command = PeerCommandEntry(sender: 1, n: number)
                 try outbox.submit(command, id: command.id)
                 if step.operation == .submit { acknowledged.record(number) }
@@ -301,11 +301,11 @@
             }
         }
 
-        private func waitForExtensions(_ database: SharedDatabase) throws {
-            try eventuallyOr("the extensions are built", within: .seconds(12)) {
+        private func waitForDerivedTables(_ database: SharedDatabase) throws {
+            try eventuallyOr("the derived tables are built", within: .seconds(12)) {
                 try database.read { db in
                     try String.fetchAll(db, sql: "SELECT state FROM roundtable_extensions")
-                } == Array(repeating: "ready", count: SweepWorld.extensions.count)
+                } == Array(repeating: "ready", count: SweepWorld.derivedTables.count)
             }
         }
 
@@ -323,7 +323,7 @@
             database.resume()
             try database.write { try SweepWorld.insert(50, by: "victim", $0) }
             switch step.operation {
-            case .buildExtension: try waitForExtensions(database)
+            case .buildDerivedTable: try waitForDerivedTables(database)
             case .drain: try waitForDrain(database, within: .seconds(10))
             case .writeFile: try writeFile(3)
             default: break
@@ -354,7 +354,7 @@
             self.database = database
             try database.write { try SweepWorld.insert(52, by: "inspector", $0) }
             report.milliseconds = Double(MonotonicClock.now - began) / 1e6
-            if step.operation == .buildExtension { try waitForExtensions(database) }
+            if step.operation == .buildDerivedTable { try waitForDerivedTables(database) }
             if asOwner { try waitForCommands(bits, database) }
             report.problems += try database.read { try world.problems($0, acknowledged: bits) }
             if [.publish, .writeFile].contains(step.operation) { try checkFile(bits, &report) }
@@ -394,7 +394,7 @@
 
         /// A sender that comes after the dead one.
         private func submitAgain() throws {
-            let outbox = try Outbox(forDatabaseAt: world.database, as: "sender-2")
+            let outbox = try CommandOutbox(forDatabaseAt: world.database, as: "sender-2")
             let command = PeerCommandEntry(sender: 1, n: 55)
             try outbox.submit(command, id: command.id)
             guard case .applied = try outbox.outcome(of: command.id, within: .seconds(10)) else {

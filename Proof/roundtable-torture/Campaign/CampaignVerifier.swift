@@ -53,7 +53,7 @@ final class CampaignVerifier {
             try checkMirror(db)
             try checkApplied(db)
             for one in gone where one.work.role == .sharedWriter { try checkSharedWrites(db, one.work) }
-            for problem in try ExtensionWorld.discrepancies(db) { note(.corrupt, "extension \(problem)") }
+            for problem in try DerivedTableWorld.discrepancies(db) { note(.corrupt, "derived table \(problem)") }
         }
         for one in gone {
             if one.work.role == .consumer { try checkJournal(one.work.journal) }

@@ -20,11 +20,11 @@ enum CheckedWorkload: String, CaseIterable, ExpressibleByArgument {
         }
     }
 
-    var schema: Schema {
+    var schema: SharedSchema {
         var migrator = DatabaseMigrator()
         let workload = workload
         migrator.registerMigration("tables") { try workload.prepare($0) }
-        return Schema(migrator)
+        return SharedSchema(migrator)
     }
 
     static func url(in folder: URL) -> URL { folder.appendingPathComponent("shared.sqlite") }

@@ -35,13 +35,13 @@ struct FilesRole: AsyncParsableCommand {
 
     static func url(_ folder: URL) -> URL { folder.appendingPathComponent("db/files.sqlite") }
 
-    static var schema: Schema {
+    static var schema: SharedSchema {
         var migrator = DatabaseMigrator()
         migrator.registerMigration("files") { db in
             try db.createJobTables()
             try db.execute(sql: "CREATE TABLE entry (pid INTEGER, number INTEGER)")
         }
-        return Schema(migrator)
+        return SharedSchema(migrator)
     }
 
     private static func perform(

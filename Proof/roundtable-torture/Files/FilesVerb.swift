@@ -116,14 +116,14 @@ struct FilesVerb: AsyncParsableCommand {
         var problems: [String] = []
         if damage == .mountedOver {
             // A file that is mounted by itself is not looked into.
-            let topics = try Diagnosis(ofDatabaseAt: url).findings.map(\.topic)
+            let topics = try DatabaseDiagnosis(ofDatabaseAt: url).findings.map(\.topic)
             return topics == [.singleFileMount] ? [] : ["doctor finds \(topics)"]
         }
         if !damage.leavesNothing {
             let lost = try DatabaseStatus(ofDatabaseAt: url).participants.count(where: \.isOfOtherFile)
             if lost != count { problems.append("status shows \(lost) of \(count) participants with another file") }
         }
-        let findings = try Diagnosis(ofDatabaseAt: url).findings.filter { $0.topic == .lostFile }
+        let findings = try DatabaseDiagnosis(ofDatabaseAt: url).findings.filter { $0.topic == .lostFile }
         if findings.count != count {
             problems.append("doctor finds \(findings.count) of \(count) participants with another file")
         }

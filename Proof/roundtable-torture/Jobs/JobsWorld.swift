@@ -48,7 +48,7 @@ package enum JobsWorld {
         )
     }
 
-    package static var schema: Schema {
+    package static var schema: SharedSchema {
         var migrator = DatabaseMigrator()
         migrator.registerMigration("jobs") { db in
             try db.createJobTables()
@@ -57,7 +57,7 @@ package enum JobsWorld {
                 sql: "CREATE TABLE effect (number INTEGER, job INTEGER, attempt INTEGER, pid INTEGER, wait INTEGER)"
             )
         }
-        return Schema(migrator)
+        return SharedSchema(migrator)
     }
 
     static func url(in folder: URL) -> URL { folder.appendingPathComponent("jobs.sqlite") }

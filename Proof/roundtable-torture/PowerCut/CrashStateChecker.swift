@@ -40,7 +40,7 @@ struct CrashStateChecker {
         var text: String
     }
 
-    let durability: Durability
+    let durability: CommitDurability
     /// An empty folder, which is emptied again.
     let folder: URL
 

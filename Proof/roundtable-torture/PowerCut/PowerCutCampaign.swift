@@ -6,7 +6,7 @@ import Synchronization
 
 /// Records processes at work, and checks what power cuts would have left of their files.
 struct PowerCutCampaign: Sendable {
-    var durability: Durability
+    var durability: CommitDurability
     /// How many different states are to be checked.
     var states: Int
     var seed: UInt64

@@ -9,7 +9,7 @@ extension IgnoredSyncs: ExpressibleByArgument {}
 private enum Synchronous: String, CaseIterable, ExpressibleByArgument {
     case normal, full
 
-    var durability: Durability { self == .full ? .machine : .process }
+    var durability: CommitDurability { self == .full ? .machine : .process }
 }
 
 /// What the power cuts are of.

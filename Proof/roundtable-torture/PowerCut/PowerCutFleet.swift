@@ -8,7 +8,7 @@ struct PowerCutFleet {
     let folder: URL
     /// Where their standard errors go.
     let notes: URL
-    let durability: Durability
+    let durability: CommitDurability
     let seed: UInt64
     var environment: [String: String] = [:]
     var journals: URL?
@@ -18,7 +18,7 @@ struct PowerCutFleet {
     private var owner: ChildProcess?
     private(set) var others: [(name: String, process: ChildProcess)] = []
 
-    init(folder: URL, notes: URL, durability: Durability, seed: UInt64) {
+    init(folder: URL, notes: URL, durability: CommitDurability, seed: UInt64) {
         (self.folder, self.notes, self.durability, self.seed) = (folder, notes, durability, seed)
     }
 

@@ -49,7 +49,7 @@ struct LedgerCommand: OutboxCommand {
 /// transaction shows.
 enum Ledger {
     /// - parameter recordsHistory: whether the changes of the ledger are in the history, too.
-    static func schema(recordsHistory: Bool) -> Schema {
+    static func schema(recordsHistory: Bool) -> SharedSchema {
         var migrator = DatabaseMigrator()
         migrator.registerMigration("ledger") { db in
             try db.execute(
@@ -64,9 +64,9 @@ enum Ledger {
             )
         }
         if recordsHistory {
-            migrator.registerMigration("history") { try History.enable(for: "ledger", in: $0) }
+            migrator.registerMigration("history") { try DatabaseHistory.enable(for: "ledger", in: $0) }
         }
-        return Schema(migrator)
+        return SharedSchema(migrator)
     }
 
     /// Commits the next number.

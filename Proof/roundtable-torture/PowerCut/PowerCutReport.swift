@@ -46,7 +46,7 @@ struct PowerCutReport: Codable {
         }
     }
 
-    var durability: Durability
+    var durability: CommitDurability
     var ignoredSyncs: IgnoredSyncs
     var seed: UInt64
     var wantedStates: Int

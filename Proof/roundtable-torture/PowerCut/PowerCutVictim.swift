@@ -35,7 +35,9 @@ struct PowerCutVictim: ParsableCommand {
         if journal != nil { endWithCampaign() }
         let acknowledge = try Acknowledging(journal: journal)
         let url = URL(fileURLWithPath: folder)
-        guard let durability = Durability(rawValue: durability) else { throw ValidationError("no such durability") }
+        guard let durability = CommitDurability(rawValue: durability) else {
+            throw ValidationError("no such durability")
+        }
         var random = SeededGenerator(seed: seed)
         switch role {
         case .writer:
@@ -46,7 +48,7 @@ struct PowerCutVictim: ParsableCommand {
             }
             try database.close()
         case .sender:
-            let outbox = try Outbox(forDatabaseAt: PowerCutPlaces.database(url), as: "sender")
+            let outbox = try CommandOutbox(forDatabaseAt: PowerCutPlaces.database(url), as: "sender")
             for n in first..<first + count {
                 let command = LedgerCommand(n: n)
                 let _: OutboxSubmission = try outbox.submit(command, id: command.id)
@@ -99,7 +101,7 @@ struct PowerCutVictim: ParsableCommand {
         }
     }
 
-    private func open(_ url: URL, _ durability: Durability, handlers: OutboxHandlers?) throws -> SharedDatabase {
+    private func open(_ url: URL, _ durability: CommitDurability, handlers: OutboxHandlers?) throws -> SharedDatabase {
         var options = SharedDatabase.Options()
         options.eventLog = .off
         options.durability = durability

@@ -1,7 +1,7 @@
 import Foundation
 import RoundtableCore
 import RoundtableDelivery
-import RoundtableExtensions
+import RoundtableDerived
 import RoundtableGate
 
 extension SharedDatabase {
@@ -36,8 +36,8 @@ extension SharedDatabase {
             case checkpointFailed(WALHealth.Failure, WALHealth)
             /// A snapshot of this participant stays at one moment for too long (``SharedDatabase/Options/longReadLimit``).
             case longRead(LongRead)
-            /// An extension is being built, or cannot be.
-            case extensions(ExtensionEvent)
+            /// A derived table is being built, or cannot be.
+            case derivedTables(DerivedTableEvent)
             /// A command in the outbox, or the outbox itself, has a problem. Only the owner reports it.
             case outbox(OutboxEvent)
             /// A snapshot file is not up to date, or is so again.
@@ -77,7 +77,7 @@ extension SharedDatabase.Event.Kind {
         case CheckpointEvent.heldUp(let health): self = .checkpointHeldUp(health)
         case CheckpointEvent.failed(let failure, let health): self = .checkpointFailed(failure, health)
         case let event as LongRead: self = .longRead(event)
-        case let event as ExtensionEvent: self = .extensions(event)
+        case let event as DerivedTableEvent: self = .derivedTables(event)
         case let event as OutboxEvent: self = .outbox(event)
         case let event as PublishingEvent: self = .publishing(event)
         case let event as ObservationEvent: self = .observation(event)
@@ -97,7 +97,7 @@ extension SharedDatabase.Event {
         case .schema: "schema"
         case .checkpointHeldUp, .checkpointFailed: "checkpoint"
         case .longRead: "long-read"
-        case .extensions: "extensions"
+        case .derivedTables: "derived-tables"
         case .outbox: "outbox"
         case .publishing: "publishing"
         case .observation: "observation"

@@ -19,7 +19,7 @@ extension SharedDatabase {
     ///   the database for longer than ``Options/setupTimeout``; what a migration throws.
     public static func open(
         at url: URL,
-        schema: Schema,
+        schema: SharedSchema,
         as author: String,
         options: Options = Options()
     ) async throws -> SharedDatabase {
@@ -32,7 +32,7 @@ extension SharedDatabase {
     @_disfavoredOverload
     public static func open(
         at url: URL,
-        schema: Schema,
+        schema: SharedSchema,
         as author: String,
         options: Options = Options()
     ) throws -> SharedDatabase {
@@ -50,7 +50,7 @@ extension SharedDatabase {
     ///   `DatabaseError`.
     public static func openReadOnly(
         at url: URL,
-        schema: Schema,
+        schema: SharedSchema,
         as author: String,
         options: Options = Options()
     ) async throws -> Availability {
@@ -63,7 +63,7 @@ extension SharedDatabase {
     @_disfavoredOverload
     public static func openReadOnly(
         at url: URL,
-        schema: Schema,
+        schema: SharedSchema,
         as author: String,
         options: Options = Options()
     ) throws -> Availability {
@@ -83,7 +83,7 @@ extension SharedDatabase {
     ///     returns immediately if the schema is too new, because waiting would not change that.
     public static func openReadOnly(
         at url: URL,
-        schema: Schema,
+        schema: SharedSchema,
         as author: String,
         options: Options = Options(),
         waitingUpTo timeout: Duration

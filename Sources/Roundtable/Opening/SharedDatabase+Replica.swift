@@ -19,7 +19,7 @@ extension SharedDatabase {
     /// - throws: `SQLITE_MISUSE` if there is a database that is no read replica; otherwise as ``openReadOnly(at:schema:as:options:)``.
     public static func openReplica(
         at url: URL,
-        schema: Schema,
+        schema: SharedSchema,
         as author: String,
         options: Options = Options(),
         waitingUpTo timeout: Duration = .zero
@@ -38,7 +38,7 @@ extension SharedDatabase {
     @_disfavoredOverload
     public static func openReplica(
         at url: URL,
-        schema: Schema,
+        schema: SharedSchema,
         as author: String,
         options: Options = Options()
     ) throws -> Availability {

@@ -400,7 +400,7 @@ package final class WriterConnection: @unchecked Sendable {
     }
 
     /// Notifies the observers of this connection of changes by other participants. Call it on `queue`.
-    func notify(_ db: Database, _ tables: Change.Tables) throws {
+    func notify(_ db: Database, _ tables: DatabaseChange.Tables) throws {
         if isClosing { return }
         // Inside a transaction, observers would be notified when it ends, and not at all when it is rolled back.
         if db.isInsideTransaction { throw DatabaseError(resultCode: .SQLITE_LOCKED) }

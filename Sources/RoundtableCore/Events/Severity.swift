@@ -1,5 +1,5 @@
 extension SharedDatabase {
-    /// How serious an event or a finding of ``Diagnosis`` is. Later cases are more serious.
+    /// How serious an event or a finding of ``DatabaseDiagnosis`` is. Later cases are more serious.
     public enum Severity: String, Sendable, CaseIterable, Codable, Comparable {
         /// The normal course of work, such as the progress of a long operation.
         case info

@@ -47,7 +47,7 @@ struct CommitCursor {
         to target: UInt32,
         presentCounter: () -> UInt32?,
         owns: (OwnerWord, ControlBlock) -> Bool
-    ) -> [Change] {
+    ) -> [DatabaseChange] {
         if isLost { return restart(at: target) }
         guard reader.counter != target || hasCommitsAside else { return [] }
         guard let block, block.isIntact, block.isInPlace else {
@@ -81,7 +81,7 @@ struct CommitCursor {
     /// Moves to a later commit, and reports that anything may have changed.
     ///
     /// - parameter target: nil when the counter cannot be read.
-    mutating func restart(at target: UInt32?) -> [Change] {
+    mutating func restart(at target: UInt32?) -> [DatabaseChange] {
         isLost = target == nil
         let target = target ?? reader.counter
         reader = RingReader(sequence: block.map { Self.end(of: target, in: $0) } ?? 0, counter: target)

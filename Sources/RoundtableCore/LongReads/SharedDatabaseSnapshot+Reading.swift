@@ -118,15 +118,15 @@ extension SharedDatabaseSnapshot: DatabaseReader {
 extension SharedDatabaseSnapshot {
     /// Moves to the latest commit.
     ///
-    /// ``Change/detail-swift.property`` says how much is known of each change. A commit that is made during this call may be reported
-    /// twice, by this call and by the next; none is left out. Commits of this participant are reported as well: ``Change/isOwn``.
+    /// ``DatabaseChange/detail-swift.property`` says how much is known of each change. A commit that is made during this call may be reported
+    /// twice, by this call and by the next; none is left out. Commits of this participant are reported as well: ``DatabaseChange/isOwn``.
     ///
     /// - returns: the changes that were committed since the previous moment, in commit order; empty if there were none.
     /// - throws: `SQLITE_BUSY` when one of the caller's cursors is still alive (the snapshot stays at its moment); `SQLITE_MISUSE` after
     ///   `close()`. After any other error the snapshot has no moment: call this again to get all changes.
     @discardableResult
     @_disfavoredOverload
-    public func advance() throws -> [Change] {
+    public func advance() throws -> [DatabaseChange] {
         try database.checkProcess()
         let connection = try connectionToAdvance()
         return try connection.queue.inDatabase { db in
@@ -140,7 +140,7 @@ extension SharedDatabaseSnapshot {
     /// - returns: the changes that were committed since the previous moment, in commit order; empty if there were none.
     /// - throws: the errors of the synchronous function; `CancellationError` if the task is cancelled during that wait.
     @discardableResult
-    public func advance() async throws -> [Change] {
+    public func advance() async throws -> [DatabaseChange] {
         try database.checkProcess()
         return try await database.afterParking {
             let connection = try self.connectionToAdvance()

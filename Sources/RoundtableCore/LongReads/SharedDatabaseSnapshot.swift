@@ -231,7 +231,7 @@ public final class SharedDatabaseSnapshot: Sendable {
     }
 
     /// Moves to the latest commit.
-    func advance(_ db: Database, _ connection: ReaderConnection) throws -> [Change] {
+    func advance(_ db: Database, _ connection: ReaderConnection) throws -> [DatabaseChange] {
         _ = try phase(on: connection, else: .suspended(path))
         try checkOpen(connection)
         try database.files.check(at: MonotonicClock.approximateNow)
@@ -319,9 +319,9 @@ private struct Moment {
         from mark: WalMark??,
         _ db: Database,
         owns: (OwnerWord, ControlBlock) -> Bool
-    ) -> [Change] {
+    ) -> [DatabaseChange] {
         guard let earliest, let latest else { return cursor.restart(at: nil) }
-        func move(_ cursor: inout CommitCursor, to header: WalIndex.Header) -> [Change] {
+        func move(_ cursor: inout CommitCursor, to header: WalIndex.Header) -> [DatabaseChange] {
             cursor.move(
                 to: header.commitCounter,
                 presentCounter: { WalIndex(db)?.header?.commitCounter },

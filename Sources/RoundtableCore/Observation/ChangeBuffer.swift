@@ -6,8 +6,8 @@ import Synchronization
 /// The changes that wait for one consumer. The buffer is bounded: when it is full, a new change is merged with the last one (rule N6).
 final class ChangeBuffer: Sendable {
     private struct State {
-        var changes: [Change] = []
-        var consumer: CheckedContinuation<Change?, any Error>?
+        var changes: [DatabaseChange] = []
+        var consumer: CheckedContinuation<DatabaseChange?, any Error>?
         var isFinished = false
         /// The error that the consumer gets when there are no more changes; nil: none.
         var failure: (any Error)?
@@ -20,16 +20,18 @@ final class ChangeBuffer: Sendable {
             return failure.map { .failure($0) } ?? .success(nil)
         }
     }
-    private typealias Answer = Result<Change?, any Error>
+    private typealias Answer = Result<DatabaseChange?, any Error>
 
     private let capacity: Int
     private let state = Mutex(State())
 
     init(capacity: Int) { self.capacity = max(1, capacity) }
 
-    func append(_ change: Change) {
+    func append(_ change: DatabaseChange) {
         let (consumer, notify) = state.withLock { state in
-            if state.isFinished { return (CheckedContinuation<Change?, any Error>?.none, (@Sendable () -> Void)?.none) }
+            if state.isFinished {
+                return (CheckedContinuation<DatabaseChange?, any Error>?.none, (@Sendable () -> Void)?.none)
+            }
             if let consumer = state.consumer {
                 state.consumer = nil
                 return (consumer, nil)
@@ -49,13 +51,14 @@ final class ChangeBuffer: Sendable {
     /// which gets nil.
     ///
     /// - throws: the error of `finish`, once.
-    func next() async throws -> Change? {
+    func next() async throws -> DatabaseChange? {
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 let (ended, answer, isWaiting) = state.withLock { state in
                     if !state.changes.isEmpty {
                         return (
-                            CheckedContinuation<Change?, any Error>?.none, Answer.success(state.changes.removeFirst()),
+                            CheckedContinuation<DatabaseChange?, any Error>?.none,
+                            Answer.success(state.changes.removeFirst()),
                             false
                         )
                     }
@@ -74,7 +77,7 @@ final class ChangeBuffer: Sendable {
     var count: Int { state.withLock { $0.changes.count } }
 
     /// Removes and returns the first pending change, without waiting for one.
-    func takeFirst() -> Change? {
+    func takeFirst() -> DatabaseChange? {
         state.withLock { $0.changes.isEmpty ? nil : $0.changes.removeFirst() }
     }
 

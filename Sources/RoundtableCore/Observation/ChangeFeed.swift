@@ -172,10 +172,10 @@ final class ChangeFeed: Sendable {
     private func deliverNews() -> Look {
         delivery.withLock {
             let (changes, lookAgain) = reading.withLock { reading in
-                if reading.isStopped || reading.isPaused { return ([Change](), Nanoseconds?.none) }
+                if reading.isStopped || reading.isPaused { return ([DatabaseChange](), Nanoseconds?.none) }
                 let (changes, lookAgain) = read(&reading)
                 defer { reading.isCatchingUp = false }
-                return (reading.isCatchingUp ? Change.merged(changes) : changes, lookAgain)
+                return (reading.isCatchingUp ? DatabaseChange.merged(changes) : changes, lookAgain)
             }
             // The commits may be those of another file, which participants of that one publish in the same ring. A participant that has lost
             // its file wakes all listeners, so that they look.
@@ -184,7 +184,7 @@ final class ChangeFeed: Sendable {
         }
     }
 
-    private func read(_ reading: inout Reading) -> ([Change], lookAgain: Nanoseconds?) {
+    private func read(_ reading: inout Reading) -> ([DatabaseChange], lookAgain: Nanoseconds?) {
         var news: [RingReader.News] = []
         if let doubt = reading.doubt {
             reading.doubt = nil

@@ -3,7 +3,7 @@ import Synchronization
 /// The subscribers of this participant. They outlive a feed that is replaced.
 final class ChangeSubscribers: Sendable {
     /// Receives changes in commit order, on a thread of the feed. It must be quick, and must neither start nor stop the feed.
-    typealias Subscriber = @Sendable ([Change]) -> Void
+    typealias Subscriber = @Sendable ([DatabaseChange]) -> Void
 
     private struct Entry {
         let id: UInt64
@@ -30,7 +30,7 @@ final class ChangeSubscribers: Sendable {
         state.withLock { $0.entries.removeAll { $0.id == id } }
     }
 
-    func tell(_ changes: [Change]) {
+    func tell(_ changes: [DatabaseChange]) {
         for entry in state.withLock({ $0.entries }) { entry.body(changes) }
     }
 }

@@ -1,13 +1,13 @@
 import Foundation
 import RoundtableKernel
 
-/// Translates what a `RingReader` reports into `Change`s: table numbers become names, times of the monotonic clock become dates, and the
+/// Translates what a `RingReader` reports into `DatabaseChange`s: table numbers become names, times of the monotonic clock become dates, and the
 /// commit counter becomes a sequence that never goes back.
 ///
 /// A translator is confined to one thread or queue at a time, like the table dictionary in it.
 struct ChangeTranslator {
     private var dictionary: TableDictionary?
-    /// The position that it has translated up to: the commit counter, and the corresponding `Change.sequence`.
+    /// The position that it has translated up to: the commit counter, and the corresponding `DatabaseChange.sequence`.
     private var counter: UInt32
     private var sequence: UInt64
 
@@ -38,9 +38,9 @@ struct ChangeTranslator {
         _ news: [RingReader.News],
         upTo reached: UInt32,
         isOwn: (OwnerWord) -> Bool
-    ) -> [Change] {
+    ) -> [DatabaseChange] {
         let moment = Moment()
-        var changes: [Change] = []
+        var changes: [DatabaseChange] = []
         for (index, item) in news.enumerated() {
             switch item {
             case .change(let record):
@@ -69,8 +69,8 @@ struct ChangeTranslator {
         counter = reached
     }
 
-    private mutating func change(_ record: ChangeRecord, isOwn: Bool, at moment: Moment) -> Change {
-        Change(
+    private mutating func change(_ record: ChangeRecord, isOwn: Bool, at moment: Moment) -> DatabaseChange {
+        DatabaseChange(
             sequence: sequence,
             author: record.author.isEmpty ? nil : record.author,
             pid: record.owner.pid,
@@ -81,8 +81,8 @@ struct ChangeTranslator {
         )
     }
 
-    private func unrecorded(at moment: Moment) -> Change {
-        Change(
+    private func unrecorded(at moment: Moment) -> DatabaseChange {
+        DatabaseChange(
             sequence: sequence,
             author: nil,
             pid: nil,
@@ -94,14 +94,14 @@ struct ChangeTranslator {
     }
 
     /// The tables of a set. A number without a name, and a set without tables, stand for any table (rule R6).
-    private mutating func tables(_ set: TableSet) -> Change.Tables {
+    private mutating func tables(_ set: TableSet) -> DatabaseChange.Tables {
         guard !set.isUnknown, !set.isEmpty else { return .fullDatabase }
         var names: [String] = []
         for number in set.numbers {
             guard let name = dictionary?.name(number) else { return .fullDatabase }
             names.append(name)
         }
-        return Change.Tables(touching: names)
+        return DatabaseChange.Tables(touching: names)
     }
 }
 

@@ -17,7 +17,7 @@ final class CommitRecorder {
         /// Whether the change ring has a record of it.
         let isPublished: Bool
 
-        var tables: Change.Tables { touched.changed }
+        var tables: DatabaseChange.Tables { touched.changed }
     }
 
     private let participant: () -> Participant?
@@ -304,7 +304,7 @@ struct TouchedTables {
     var areUnknown: Bool { names.isEmpty || isSchemaChanged || mayBeMore }
 
     /// The tables as observers see them.
-    var changed: Change.Tables { areUnknown ? .fullDatabase : Change.Tables(touching: names) }
+    var changed: DatabaseChange.Tables { areUnknown ? .fullDatabase : DatabaseChange.Tables(touching: names) }
 
     mutating func insert(_ name: String) {
         // The statements of a transaction often write the same table.

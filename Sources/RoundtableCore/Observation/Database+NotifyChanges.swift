@@ -5,7 +5,7 @@ extension Database {
     ///
     /// - parameter region: the region of a table, which is compiled if it is not known.
     func notifyChanges(
-        in tables: Change.Tables,
+        in tables: DatabaseChange.Tables,
         region: (String) throws -> any DatabaseRegionConvertible = { Table($0) }
     ) throws {
         switch tables {

@@ -34,9 +34,9 @@ final class FetchTransaction: @unchecked Sendable {
     /// - throws: when SQLite is busy. No observer was notified then.
     func notify(
         _ db: Database,
-        expecting expected: Change.Tables?,
-        _ changed: () -> Change.Tables?
-    ) throws -> Change.Tables? {
+        expecting expected: DatabaseChange.Tables?,
+        _ changed: () -> DatabaseChange.Tables?
+    ) throws -> DatabaseChange.Tables? {
         try reader.beginUnread(db)
         do {
             if let expected { try mark(expected, db) }
@@ -65,7 +65,7 @@ final class FetchTransaction: @unchecked Sendable {
     }
 
     /// Makes observers of these tables fetch at the end of the transaction.
-    private func mark(_ tables: Change.Tables, _ db: Database) throws {
+    private func mark(_ tables: DatabaseChange.Tables, _ db: Database) throws {
         try db.notifyChanges(in: tables) { try region(ofTable: $0, db) }
     }
 

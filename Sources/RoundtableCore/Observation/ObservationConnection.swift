@@ -62,9 +62,9 @@ final class ObservationConnection: Sendable {
     /// - returns: the changed tables.
     func notify(
         _ db: Database,
-        expecting expected: Change.Tables? = nil,
-        _ changed: () -> Change.Tables?
-    ) throws -> Change.Tables? {
+        expecting expected: DatabaseChange.Tables? = nil,
+        _ changed: () -> DatabaseChange.Tables?
+    ) throws -> DatabaseChange.Tables? {
         try fetching.notify(db, expecting: expected, changed)
     }
 

@@ -164,7 +164,7 @@ extension Observatory {
             // A caller that finds a bridge relies on its subscription, so the bridge subscribes before it is stored.
             _ = feed.subscribe { changes in
                 // Own commits reach the observers in another way: through GRDB, or through `didCommit`.
-                if let tables = Change.tables(of: changes.filter { !$0.isOwn }) { bridge.add(tables) }
+                if let tables = DatabaseChange.tables(of: changes.filter { !$0.isOwn }) { bridge.add(tables) }
             }
             state.withLock { $0[keyPath: side] = bridge }
         }
@@ -173,7 +173,7 @@ extension Observatory {
     /// Restarts observations whose tables were dropped or are back. GRDB notifies observers of a change of the schema as of a change of
     /// all tables that exist. An observation whose tables have all been dropped is not notified, so it starts again here: it fetches, and
     /// fails if it needs them. It also starts again when one of them is back. This runs on the queue of the connection that was notified.
-    private func didNotify(_ db: Database, _ tables: Change.Tables, onWriter: Bool) {
+    private func didNotify(_ db: Database, _ tables: DatabaseChange.Tables, onWriter: Bool) {
         guard tables == .fullDatabase else { return }
         let observations = observations(notifyingAgain: true).filter { $0.isOnWriter == onWriter }
         if observations.isEmpty { return }

@@ -173,7 +173,7 @@ final class Observatory: Sendable {
 // MARK: - Own commits
 
 extension Observatory: CommitFollower {
-    func willCommit(_ tables: () -> Change.Tables) -> UpcomingCommit? {
+    func willCommit(_ tables: () -> DatabaseChange.Tables) -> UpcomingCommit? {
         guard isRunning.load(ordering: .acquiring), let bridge = state.withLock({ $0.valueBridge }) else { return nil }
         let tables = tables()
         // A change of the schema is reported when it can be read.
@@ -190,9 +190,9 @@ extension Observatory: CommitFollower {
     }
 }
 
-extension Change {
+extension DatabaseChange {
     /// All tables of some changes; nil when there are no changes.
-    static func tables(of changes: [Change]) -> Tables? {
+    static func tables(of changes: [DatabaseChange]) -> Tables? {
         changes.dropFirst().reduce(changes.first?.tables) { $0?.union($1.tables) }
     }
 

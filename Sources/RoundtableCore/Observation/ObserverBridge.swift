@@ -8,10 +8,10 @@ import Synchronization
 final class ObserverBridge: Sendable {
     /// Notifies the connection's observers. Its second argument is the tables that a commit will probably change; nil when nothing is
     /// known. Its third argument returns the changed tables; nil when there are none. If it throws, the notification is retried later.
-    typealias Notify = (Database, Change.Tables?, () -> Change.Tables?) throws -> Void
+    typealias Notify = (Database, DatabaseChange.Tables?, () -> DatabaseChange.Tables?) throws -> Void
 
     private struct State {
-        var tables: Change.Tables?
+        var tables: DatabaseChange.Tables?
         var isScheduled = false
         var isPaused = false
         /// The number of the connection. It changes when the connection is given up.
@@ -35,7 +35,7 @@ final class ObserverBridge: Sendable {
         self.didNotify = didNotify
     }
 
-    func add(_ tables: Change.Tables) {
+    func add(_ tables: DatabaseChange.Tables) {
         let generation: Int? = state.withLock { state in
             state.tables = state.tables?.union(tables) ?? tables
             if state.isPaused || state.isScheduled { return nil }
@@ -49,7 +49,7 @@ final class ObserverBridge: Sendable {
     ///
     /// - parameter tables: the tables that the commit may change.
     /// - returns: the commit, which must be ended after its changes were added; nil when deliveries are paused, or one is scheduled already.
-    func prepare(for tables: Change.Tables) -> UpcomingCommit? {
+    func prepare(for tables: DatabaseChange.Tables) -> UpcomingCommit? {
         let generation: Int? = state.withLock { state in
             if state.isPaused || state.isScheduled { return nil }
             state.isScheduled = true
@@ -93,7 +93,7 @@ final class ObserverBridge: Sendable {
     private func deliver(_ db: Database, _ notify: Notify, _ generation: Int, _ commit: UpcomingCommit?) {
         // The connection is closed and has no observers. Pending changes may belong to another connection by now.
         if db.sqliteConnection == nil { return }
-        var tables: Change.Tables?
+        var tables: DatabaseChange.Tables?
         do {
             try notify(db, commit?.tables) {
                 commit?.waitForEnd()
@@ -122,7 +122,7 @@ final class ObserverBridge: Sendable {
     /// Ends the scheduled delivery.
     ///
     /// - returns: the tables to report; nil when there are none, deliveries are paused, or the connection was given up.
-    private func take(_ generation: Int) -> Change.Tables? {
+    private func take(_ generation: Int) -> DatabaseChange.Tables? {
         state.withLock { state in
             guard state.generation == generation else { return nil }
             state.isScheduled = false

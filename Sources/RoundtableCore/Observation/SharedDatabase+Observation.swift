@@ -14,7 +14,7 @@ extension SharedDatabase {
     /// ```
     ///
     /// A change is reported as soon as it can be read. A slow consumer delays no writer and no other consumer: when 256 changes wait for
-    /// it, later ones are reported as one (``Change/Detail-swift.enum/several``). The sequence ends when the task is cancelled, and when
+    /// it, later ones are reported as one (``DatabaseChange/Detail-swift.enum/several``). The sequence ends when the task is cancelled, and when
     /// the database is closed. It keeps the database open.
     ///
     /// A sequence serves one consumer: call this again for another. The first observation of a `SharedDatabase` opens a connection.
@@ -22,8 +22,8 @@ extension SharedDatabase {
     /// - parameter regions: the regions to observe, by table. Without any, all commits are reported.
     /// - throws: (in the loop) `DatabaseError`, when the region cannot be determined or the database cannot be opened;
     ///   ``SharedDatabaseError/fileLost(path:_:)``.
-    public func changes(in regions: any DatabaseRegionConvertible...) -> Changes {
-        Changes(Result { try checkedConsumer(of: regions) }, database: self)
+    public func changes(in regions: any DatabaseRegionConvertible...) -> DatabaseChanges {
+        DatabaseChanges(Result { try checkedConsumer(of: regions) }, database: self)
     }
 
     /// Calls a closure with the commits of all processes that may have changed a region, in commit order, from now on.
@@ -40,7 +40,7 @@ extension SharedDatabase {
     public func observeChanges(
         in regions: any DatabaseRegionConvertible...,
         on queue: DispatchQueue? = .main,
-        onChange: @escaping @Sendable (Change) -> Void
+        onChange: @escaping @Sendable (DatabaseChange) -> Void
     ) throws -> AnyDatabaseCancellable {
         let buffer = try checkedConsumer(of: regions)
         let calls = CallbackCalls(buffer: buffer, queue: queue, onChange: onChange)
@@ -136,11 +136,11 @@ final class CallbackCalls: Sendable {
     private let queue: DispatchQueue
     /// Whether the closure runs on the thread that delivers changes, when there is one.
     private let isOnFeed: Bool
-    private let onChange: @Sendable (Change) -> Void
+    private let onChange: @Sendable (DatabaseChange) -> Void
     private let isScheduled = Atomic(false)
     private let running = NSRecursiveLock()
 
-    init(buffer: ChangeBuffer, queue: DispatchQueue?, onChange: @escaping @Sendable (Change) -> Void) {
+    init(buffer: ChangeBuffer, queue: DispatchQueue?, onChange: @escaping @Sendable (DatabaseChange) -> Void) {
         self.buffer = buffer
         // A queue of its own: on a global queue, closures that block would take the threads of tasks and of other closures.
         self.queue = queue ?? DispatchQueue(label: "roundtable.changes")
@@ -171,8 +171,8 @@ final class CallbackCalls: Sendable {
 }
 
 /// The commits that may have changed a region of a ``SharedDatabase``. See ``SharedDatabase/changes(in:)``.
-public struct Changes: AsyncSequence, Sendable {
-    public typealias Element = Change
+public struct DatabaseChanges: AsyncSequence, Sendable {
+    public typealias Element = DatabaseChange
 
     /// Ends the consumer when the sequence and all its iterators are released.
     fileprivate final class Source: Sendable {
@@ -201,7 +201,7 @@ public struct Changes: AsyncSequence, Sendable {
         fileprivate init(source: Source) { self.source = source }
 
         /// The next change; nil when the task is cancelled, or the database closed.
-        public mutating func next() async throws -> Change? {
+        public mutating func next() async throws -> DatabaseChange? {
             try await source.buffer.get().next()
         }
     }

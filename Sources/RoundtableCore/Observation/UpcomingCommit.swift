@@ -5,7 +5,7 @@ import Synchronization
 /// as the commit.
 final class UpcomingCommit: Sendable {
     /// The tables that the commit may change.
-    let tables: Change.Tables
+    let tables: DatabaseChange.Tables
     private let hasEnded = Atomic(false)
     private let end = MonotonicSemaphore()
 
@@ -14,7 +14,7 @@ final class UpcomingCommit: Sendable {
     /// How long `waitForEnd` waits at most. A commit on a slow disk takes longer, and is then reported as if it had not been announced.
     private static let longest: Nanoseconds = 2_000_000
 
-    init(tables: Change.Tables) { self.tables = tables }
+    init(tables: DatabaseChange.Tables) { self.tables = tables }
 
     deinit { assert(hasEnded.load(ordering: .relaxed), "the observers have waited for a commit in vain") }
 
@@ -40,7 +40,7 @@ protocol CommitFollower: AnyObject {
     /// Called when a commit is about to be written. It calls its argument if it needs the tables.
     ///
     /// - returns: what is to be notified of the end of this commit.
-    func willCommit(_ tables: () -> Change.Tables) -> UpcomingCommit?
+    func willCommit(_ tables: () -> DatabaseChange.Tables) -> UpcomingCommit?
 
     /// Called when a commit can be read. The writer still holds the turn, so it must be quick. It calls its argument if it needs the
     /// commit.

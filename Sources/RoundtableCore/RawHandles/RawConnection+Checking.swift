@@ -12,22 +12,22 @@ extension RawConnection {
 
     /// Checks that the connection can be attached to `database` (rule U2).
     func check(for database: SharedDatabase) throws {
-        guard let path else { throw HandleError.notAFile(shared: database.path) }
+        guard let path else { throw RawHandleError.notAFile(shared: database.path) }
         let own = (try? System.status(ofFileAt: path)).flatMap { $0 }
         let shared = (try? System.status(ofFileAt: database.path)).flatMap { $0 }
         guard let own, let shared, own.st_dev == shared.st_dev, own.st_ino == shared.st_ino else {
-            throw HandleError.otherDatabase(attached: path, shared: database.path)
+            throw RawHandleError.otherDatabase(attached: path, shared: database.path)
         }
-        if database.role == .readOnly || isReadOnly { throw HandleError.readOnly(path: path) }
-        if isInTransaction { throw HandleError.transactionOpen(path: path) }
-        if OwnConnection.isMarked(self) { throw HandleError.ownConnection(path: path) }
+        if database.role == .readOnly || isReadOnly { throw RawHandleError.readOnly(path: path) }
+        if isInTransaction { throw RawHandleError.transactionOpen(path: path) }
+        if OwnConnection.isMarked(self) { throw RawHandleError.ownConnection(path: path) }
         // These pragmas read the database. After that, the connection has the wal-index open.
         guard let mode = text("PRAGMA main.journal_mode"), dataVersion != nil else { throw lastError(path) }
-        guard mode == "wal" else { throw HandleError.notInWALMode(path: path, mode: mode) }
-        if SharedCache.isUsed(by: pointer) { throw HandleError.sharedCache(path: path) }
+        guard mode == "wal" else { throw RawHandleError.notInWALMode(path: path, mode: mode) }
+        if SharedCache.isUsed(by: pointer) { throw RawHandleError.sharedCache(path: path) }
         // All connections of one copy of SQLite share one mapping of the wal-index.
         let page = try database.unsafeReentrantRead { WalIndex($0)?.page }
-        guard let page, withWalIndex(\.page) == page else { throw HandleError.otherSQLite(path: path) }
+        guard let page, withWalIndex(\.page) == page else { throw RawHandleError.otherSQLite(path: path) }
     }
 
     private func lastError(_ path: String) -> DatabaseError {

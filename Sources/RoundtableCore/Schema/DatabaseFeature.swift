@@ -47,14 +47,14 @@ extension DatabaseFeature {
 package struct DatabaseOpening: Sendable {
     package let path: String
     package let role: SharedDatabase.Role
-    package let schema: Schema
+    package let schema: SharedSchema
     package internal(set) var options: SharedDatabase.Options
 
     init(
         path: String,
         author: String,
         role: SharedDatabase.Role,
-        schema: Schema,
+        schema: SharedSchema,
         options: SharedDatabase.Options
     ) {
         self.path = path

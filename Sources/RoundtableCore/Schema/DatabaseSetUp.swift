@@ -7,7 +7,7 @@ import RoundtableKernel
 /// (rules S1–S6).
 struct DatabaseSetUp {
     let file: DatabaseFile
-    let schema: Schema
+    let schema: SharedSchema
     let features: [any DatabaseFeature]
     let author: String
     let options: SharedDatabase.Options
@@ -117,7 +117,7 @@ struct DatabaseSetUp {
         switch try writer.schemaStateAtOpening(db) {
         case .current: return try areCompanionsCurrent(db)
         case .absent, .tooOld:
-            // An opener that may not write this database because of its extensions must leave nothing behind, either.
+            // An opener that may not write this database because of its derived tables must leave nothing behind, either.
             _ = try areCompanionsCurrent(db)
             return false
         case .tooNew(let unknown):

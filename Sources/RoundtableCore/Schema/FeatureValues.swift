@@ -1,4 +1,4 @@
-/// What a program says for a feature in ``SharedDatabase/Options`` or in a ``Schema``: values of types that only the feature knows.
+/// What a program says for a feature in ``SharedDatabase/Options`` or in a ``SharedSchema``: values of types that only the feature knows.
 package struct FeatureValues: Sendable {
     private var values: [ObjectIdentifier: any Sendable] = [:]
 

@@ -45,7 +45,7 @@ final class NewerSchemaWatch: Sendable {
     }
 
     private let path: String
-    let schema: Schema
+    let schema: SharedSchema
     private let migrator: DatabaseMigrator
     let policy: SharedDatabase.NewerSchemaPolicy
     private let reporter: EventReporter
@@ -55,7 +55,7 @@ final class NewerSchemaWatch: Sendable {
     private static let closingInterval = DispatchTimeInterval.seconds(1)
 
     /// - returns: nil for a schema without migrations.
-    init?(_ schema: Schema, path: String, options: SharedDatabase.Options) {
+    init?(_ schema: SharedSchema, path: String, options: SharedDatabase.Options) {
         guard let migrator = schema.migrator else { return nil }
         self.path = path
         self.schema = schema

@@ -25,7 +25,7 @@ extension DatabaseMigrator {
     }
 }
 
-extension Schema {
+extension SharedSchema {
     /// Compares the applied migrations to those that this program knows (rules S6, S7).
     func state(_ db: Database) throws -> SchemaState {
         guard let migrator else { return .current }

@@ -44,7 +44,7 @@ extension SharedDatabase {
         /// This is [`PRAGMA synchronous`](https://www.sqlite.org/pragma.html#pragma_synchronous) of the writer connection. The default,
         /// `process`, is `NORMAL`, as for GRDB's `DatabasePool`. With `machine`, it is `FULL`, which costs one sync for each commit, and on
         /// Apple's systems also [`PRAGMA fullfsync`](https://www.sqlite.org/pragma.html#pragma_fullfsync), which empties the drive's cache.
-        public var durability = Durability.process
+        public var durability = CommitDurability.process
 
         /// Whether asynchronous writes of this participant that wait at the same time share a transaction. Each still has a result or an
         /// error of its own, and returns once it is committed. See <doc:SharedCommits>.
@@ -89,7 +89,7 @@ extension SharedDatabase {
         public var newerSchemaPolicy: NewerSchemaPolicy = .refuseWrites
 
         /// How the database is encrypted (<doc:EncryptedDatabases>). nil, the default: it is not encrypted.
-        public var encryption: Encryption?
+        public var encryption: DatabaseEncryption?
 
         /// The options of features.
         package var features = FeatureValues()

@@ -53,7 +53,7 @@ extension SharedDatabase {
 
     package static func openNow(
         at url: URL,
-        schema: Schema,
+        schema: SharedSchema,
         as author: String,
         options: Options,
         features: [any DatabaseFeature.Type]
@@ -129,7 +129,7 @@ extension SharedDatabase {
 
     package static func openReadOnlyNow(
         at url: URL,
-        schema: Schema,
+        schema: SharedSchema,
         as author: String,
         options: Options,
         features: [any DatabaseFeature.Type]

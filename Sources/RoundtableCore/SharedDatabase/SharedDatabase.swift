@@ -11,7 +11,7 @@ import Synchronization
 /// `DatabaseWriter`, so everything written against those protocols works on it.
 ///
 /// ```swift
-/// let db = try await SharedDatabase.open(at: url, schema: Schema(migrator), as: "app")
+/// let db = try await SharedDatabase.open(at: url, schema: SharedSchema(migrator), as: "app")
 /// try await db.write { db in try Player(name: "Arthur").insert(db) }
 /// let players = try await db.read { db in try Player.fetchAll(db) }
 /// ```
@@ -59,7 +59,7 @@ public final class SharedDatabase: Sendable {
     let parking = Parking()
     let sharedCommits = SharedCommits()
     let waitingPriorities = WaitingPriorities()
-    let handles = Handles()
+    let handles = RawHandles()
     /// Measures accesses for metrics.
     package let metering = Metering()
     /// The companions of this database, in the order in which they are notified: the raw handles, then those of the features.

@@ -36,7 +36,7 @@ extension DatabaseError {
     /// The error of an access that was interrupted.
     static func interrupted(
         _ path: String,
-        _ access: Suspension.Access,
+        _ access: SuspensionReport.Access,
         _ interruption: SuspensionGate.Interruption,
         sql: String?
     ) -> DatabaseError {

@@ -26,7 +26,7 @@ final class SuspensionNotifications: @unchecked Sendable {
 }
 
 extension SharedDatabase: GateFollower {
-    package func gateDidClose(until deadline: Nanoseconds) -> [Suspension.Access] {
+    package func gateDidClose(until deadline: Nanoseconds) -> [SuspensionReport.Access] {
         // In a child after `fork`, the slot belongs to the parent.
         guard isInOwnProcess else { return [] }
         seat.show(isSuspended: true)
@@ -41,8 +41,8 @@ extension SharedDatabase: GateFollower {
             return park(until: deadline) { [gate] in !gate.isToBeClosed }.map { held in
                 // This is a lower bound, because the start of the access is not recorded.
                 let duration = Duration.nanoseconds(Int64(clamping: MonotonicClock.now.subtractingSaturating(began)))
-                let kind: Suspension.Access.Kind = held.use == .writing ? .write : .read
-                return Suspension.Access(kind: kind, callSite: held.callSite, duration: duration)
+                let kind: SuspensionReport.Access.Kind = held.use == .writing ? .write : .read
+                return SuspensionReport.Access(kind: kind, callSite: held.callSite, duration: duration)
             }
         }
     }

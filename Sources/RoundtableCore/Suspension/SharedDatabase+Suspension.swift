@@ -16,12 +16,12 @@ extension SharedDatabase {
     /// - parameter deadline: when the process may be frozen.
     /// - returns: whether the locks are released, and otherwise which access holds one.
     @_disfavoredOverload
-    public func suspend(deadline: ContinuousClock.Instant) -> Suspension {
+    public func suspend(deadline: ContinuousClock.Instant) -> SuspensionReport {
         gate.process.suspend(gate, until: deadline.monotonic)
     }
 
     /// Does the same as the blocking function of this name, without blocking the thread.
-    public func suspend(deadline: ContinuousClock.Instant) async -> Suspension {
+    public func suspend(deadline: ContinuousClock.Instant) async -> SuspensionReport {
         await offThread { [gate] in gate.process.suspend(gate, until: deadline.monotonic) }
     }
 
@@ -66,13 +66,13 @@ extension SharedDatabase {
     /// Suspends all databases of the process. See ``suspend(deadline:)``.
     @_disfavoredOverload
     @discardableResult
-    public static func suspendAll(deadline: ContinuousClock.Instant) -> [Suspension] {
+    public static func suspendAll(deadline: ContinuousClock.Instant) -> [SuspensionReport] {
         ProcessSuspension.shared.suspend(until: deadline.monotonic)
     }
 
     /// Does the same as the blocking function of this name, without blocking the thread.
     @discardableResult
-    public static func suspendAll(deadline: ContinuousClock.Instant) async -> [Suspension] {
+    public static func suspendAll(deadline: ContinuousClock.Instant) async -> [SuspensionReport] {
         await offThread { ProcessSuspension.shared.suspend(until: deadline.monotonic) }
     }
 

@@ -26,7 +26,7 @@ extension SuspensionEvent: ReportedEvent {
     }
 }
 
-extension Suspension.Access.Kind {
+extension SuspensionReport.Access.Kind {
     /// How to hold no lock for as long as this access did.
     fileprivate var advice: String {
         switch self {

@@ -165,7 +165,7 @@ extension DatabaseOutbox {
     }
 }
 
-extension Outbox {
+extension CommandOutbox {
     /// The result of dropping a command without a database.
     package enum DropWithoutDatabase: Sendable {
         case dropped

@@ -3,7 +3,7 @@ import RoundtableCore
 import RoundtableFiles
 
 extension SharedDatabase.Options {
-    /// How this participant applies the commands that other processes submit for this database (``Outbox``). nil, the
+    /// How this participant applies the commands that other processes submit for this database (``CommandOutbox``). nil, the
     /// default: other participants apply them. Read-only participants ignore it.
     public var outbox: OutboxHandlers? {
         get { outboxOptions.handlers }
@@ -14,7 +14,7 @@ extension SharedDatabase.Options {
     /// parent folder must.
     ///
     /// Set it when senders cannot access the folder of the database, such as the app's own container: choose a folder in the
-    /// App Group's container, and let senders use ``Outbox/init(at:as:options:)``. All participants should use the same
+    /// App Group's container, and let senders use ``CommandOutbox/init(at:as:options:)``. All participants should use the same
     /// folder, because an owner only applies the commands in its own. One folder belongs to one database, because commands do
     /// not name theirs. Owners report a violation: ``OutboxEvent``.
     public var outboxFolder: URL? {

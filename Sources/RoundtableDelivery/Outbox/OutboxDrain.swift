@@ -152,18 +152,18 @@ public final class OutboxDrain: Sendable {
     ///   thrown.
     @_disfavoredOverload
     @discardableResult
-    public func drainNow() throws -> OutboxReport {
+    public func drain() throws -> OutboxReport {
         try round { self.isCancelled } ?? OutboxReport()
     }
 
-    /// Drains like the synchronous `drainNow()`, without blocking the thread.
+    /// Drains like the synchronous `drain()`, without blocking the thread.
     ///
     /// - returns: the result of this call.
     /// - throws: `DatabaseError`, also while the database is suspended (`isSuspension`); ``OutboxError``. Errors of commands are not
     ///   thrown.
     @discardableResult
-    public func drainNow() async throws -> OutboxReport {
-        try await offThread { Result { try self.drainNow() } }.get()
+    public func drain() async throws -> OutboxReport {
+        try await offThread { Result { try self.drain() } }.get()
     }
 
     // MARK: Rounds

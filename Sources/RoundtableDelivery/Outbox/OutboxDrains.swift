@@ -7,7 +7,7 @@ import Synchronization
 final class OutboxDrains: DatabaseCompanion {
     let folder: OutboxFolder
     /// The outbox to which the database itself submits.
-    private let ownOutbox = Mutex<Outbox?>(nil)
+    private let ownOutbox = Mutex<CommandOutbox?>(nil)
 
     private struct State {
         var drains: [OutboxDrain] = []
@@ -18,10 +18,10 @@ final class OutboxDrains: DatabaseCompanion {
     init(_ folder: OutboxFolder) { self.folder = folder }
 
     /// The outbox to which the database itself submits, under the name of its author.
-    func ownOutbox(of author: String) throws -> Outbox {
+    func ownOutbox(of author: String) throws -> CommandOutbox {
         try ownOutbox.withLock { outbox in
             if let outbox { return outbox }
-            let made = try Outbox(folder, as: author)
+            let made = try CommandOutbox(folder, as: author)
             outbox = made
             return made
         }
@@ -47,8 +47,8 @@ final class OutboxDrains: DatabaseCompanion {
     func databaseLostFile() { databaseIsClosing() }
 
     /// Applies what waits, with all drains of the database.
-    func drainNow() throws -> OutboxReport {
-        try state.withLock { $0.drains }.reduce(OutboxReport()) { try $0 + $1.drainNow() }
+    func drain() throws -> OutboxReport {
+        try state.withLock { $0.drains }.reduce(OutboxReport()) { try $0 + $1.drain() }
     }
 
     /// The handlers of this process for this kind of command.

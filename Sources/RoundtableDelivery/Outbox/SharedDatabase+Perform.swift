@@ -130,7 +130,7 @@ extension SharedDatabase {
     }
 }
 
-extension Outbox {
+extension CommandOutbox {
     /// Whether a command of this sender waits.
     func hasWaiting() throws -> Bool {
         do {

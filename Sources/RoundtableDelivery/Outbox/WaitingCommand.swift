@@ -50,7 +50,7 @@ public struct OutboxContents: Sendable, Hashable {
     package init() {}
 }
 
-extension Outbox {
+extension CommandOutbox {
     /// Reads the contents of a database's outbox. This reads files only, and needs no database; ``DatabaseOutbox/contents()`` asks
     /// the database as well.
     ///

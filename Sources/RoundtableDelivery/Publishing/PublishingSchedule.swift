@@ -4,7 +4,7 @@ import RoundtableKernel
 
 // Rule V8: Between two writes of a publisher lies at least the interval. Changes in between are fetched once, at its end, so the last state
 // always arrives. A failure is reported, and retried after 250 ms, 500 ms and so on, at most 1 min; the file stays as it was. Suspending,
-// closing and `publishNow` do not wait for the interval.
+// closing and `publish` do not wait for the interval.
 
 /// Decides when a publisher fetches: after a change that matters, at most once per interval, and with growing pauses while fetching
 /// fails (rule V8).
@@ -39,7 +39,7 @@ struct PublishingSchedule {
     private var isInDoubt = false
     private var isFetching = false
     /// The tables that have changed since the fetch began. Until it ends, it is not known whether they matter.
-    private var changedMeanwhile: Change.Tables?
+    private var changedMeanwhile: DatabaseChange.Tables?
     /// The region that the last fetch has read; nil before the first one.
     private var region: DatabaseRegion?
     private var notBefore: Nanoseconds = 0
@@ -57,7 +57,7 @@ struct PublishingSchedule {
     /// How often a publisher whose fetch was overtaken retries immediately.
     static let patience = 100
 
-    mutating func changed(_ tables: Change.Tables, at now: Nanoseconds) -> Action {
+    mutating func changed(_ tables: DatabaseChange.Tables, at now: Nanoseconds) -> Action {
         if isFetching {
             changedMeanwhile = changedMeanwhile?.union(tables) ?? tables
             return .none
@@ -131,7 +131,7 @@ struct PublishingSchedule {
     }
 }
 
-extension Change.Tables {
+extension DatabaseChange.Tables {
     /// - parameter region: the region that was read; nil when that is not known.
     fileprivate func mayModify(_ region: DatabaseRegion?) -> Bool {
         guard let region else { return true }

@@ -41,8 +41,8 @@ extension SharedDatabase {
     }
 
     private func deliverNow() throws -> OutboxReport {
-        let report = try drains.drainNow()
-        try publishers.publishNow()
+        let report = try drains.drain()
+        try publishers.publish()
         return report
     }
 }

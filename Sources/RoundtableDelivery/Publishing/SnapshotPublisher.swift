@@ -15,7 +15,7 @@ public final class SnapshotPublisher: Sendable {
 
     deinit { publishing.end() }
 
-    /// Ends publishing. Changes that are not published yet stay unpublished: call `publishNow()` before, if they matter.
+    /// Ends publishing. Changes that are not published yet stay unpublished: call `publish()` before, if they matter.
     public func cancel() { publishing.end() }
 
     /// Whether no fetch is running or pending. For tests.
@@ -29,13 +29,13 @@ public final class SnapshotPublisher: Sendable {
     ///   publishing has ended; `DatabaseError`.
     @_disfavoredOverload
     @discardableResult
-    public func publishNow() throws -> SnapshotInfo { try publishing.publishTelling() }
+    public func publish() throws -> SnapshotInfo { try publishing.publishTelling() }
 
     /// Makes the file hold the present state of the database, whatever the interval, without blocking the thread.
     ///
     /// Results and errors are those of the blocking form.
     @discardableResult
-    public func publishNow() async throws -> SnapshotInfo {
+    public func publish() async throws -> SnapshotInfo {
         try await offThread { [publishing] in Result { try publishing.publishTelling() } }.get()
     }
 }

@@ -34,7 +34,7 @@ final class SnapshotPublishers: DatabaseCompanion {
     /// Makes all files hold the present state. When this returns, `onPublish` was called for each file that was written.
     ///
     /// - throws: the first of the publishers' errors, after all publishers have tried.
-    func publishNow() throws {
+    func publish() throws {
         var first: (any Error)?
         for publishing in present {
             do {

@@ -8,7 +8,7 @@ import Synchronization
 
 /// The work of a `SnapshotPublisher` (rules V7–V9): it fetches, compares and writes, whatever the type of the value.
 ///
-/// Several threads may publish at the same time: the queue, `publishNow`, a suspension. Each inspects the file before it fetches. It writes
+/// Several threads may publish at the same time: the queue, `publish`, a suspension. Each inspects the file before it fetches. It writes
 /// only if the file is still the same afterwards, and no other thread of this process has settled meanwhile what the file holds. So
 /// an earlier fetch never replaces a later one.
 final class SnapshotPublishing: Sendable {

@@ -12,13 +12,13 @@ extension Doctor {
                 travel.finding,
                 by: travel.isReporter == true
                     ? [SharingProcess(pid: travel.pid, name: name, isParticipant: false)] : [],
-                next: Self.sentence(travel.advice ?? "Look at the output of '\(name)'")
+                advice: Self.sentence(travel.advice ?? "Look at the output of '\(name)'")
             )
         }
     }
 }
 
-extension Diagnosis {
+extension DatabaseDiagnosis {
     /// What is wrong with the ways of an outbox without a database.
     ///
     /// - parameter path: the folder of the outbox.

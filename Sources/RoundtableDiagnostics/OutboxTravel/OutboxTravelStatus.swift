@@ -6,15 +6,15 @@ import RoundtableKernel
 /// The way of an outbox's commands to or from another machine, as `roundtable outbox ship` or `roundtable outbox collect` reports it.
 ///
 /// It encodes as JSON with the keys listed here.
-public struct OutboxTravelStatus: Codable, Sendable, Equatable {
-    public enum Direction: String, Codable, Sendable, CaseIterable {
+package struct OutboxTravelStatus: Codable, Sendable, Equatable {
+    package enum Direction: String, Codable, Sendable, CaseIterable {
         /// Commands go to a store.
         case ship
         /// Commands come from a store.
         case collect
     }
 
-    public enum State: String, Codable, Sendable, CaseIterable {
+    package enum State: String, Codable, Sendable, CaseIterable {
         /// No round has ended yet.
         case starting
         /// The last round has done its work.
@@ -27,28 +27,28 @@ public struct OutboxTravelStatus: Codable, Sendable, Equatable {
         case abandoned
     }
 
-    public var direction: Direction
-    public var state: State
+    package var direction: Direction
+    package var state: State
     /// When this state began.
-    public var since: Date
+    package var since: Date
     /// The store, without credentials.
-    public var store: String
+    package var store: String
     /// The process of `roundtable outbox`.
-    public var pid: Int32
+    package var pid: Int32
     /// The version of rclone; nil when it is not known.
-    public var version: String?
+    package var version: String?
     /// When the last round that has done its work ended.
-    public var lastRound: Date?
+    package var lastRound: Date?
     /// The commands that wait on this side.
-    public var waiting = 0
+    package var waiting = 0
     /// The commands that this process has uploaded or handed over.
-    public var moved = 0
+    package var moved = 0
     /// The commands whose outcome this process has learned.
-    public var decided = 0
+    package var decided = 0
     /// What is wrong; nil when nothing is.
-    public var problem: String?
+    package var problem: String?
     /// What to do about the problem.
-    public var advice: String?
+    package var advice: String?
     /// The user whose file the report is; nil if that is not known, or if it was not read from a file.
     package var reporter: FileOwner?
     /// Whether the process (``pid``) is one of that user; nil if that is not known.
@@ -74,7 +74,7 @@ public struct OutboxTravelStatus: Codable, Sendable, Equatable {
     }
 
     /// Whether something is wrong.
-    public var isImpaired: Bool {
+    package var isImpaired: Bool {
         switch state {
         case .starting, .working: problem != nil
         case .failing, .stopped, .abandoned: true

@@ -6,19 +6,19 @@ import RoundtableKernel
 /// Another machine that has been promoted to be the writer of a database, so that this one is fenced: nothing is written here any more.
 ///
 /// It encodes as JSON with the keys listed here.
-public struct FenceStatus: Codable, Sendable, Equatable {
+package struct FenceStatus: Codable, Sendable, Equatable {
     /// When the database was fenced, by the clock of this machine.
-    public var since: Date
+    package var since: Date
     /// The URL of the replica, without credentials; nil when it is not known.
-    public var url: String?
+    package var url: String?
     /// The number of the writer's term; nil when it is not known.
-    public var term: UInt64?
+    package var term: UInt64?
     /// The host name of the writer's machine; nil when it is not known.
-    public var host: String?
+    package var host: String?
     /// The path of the database on that machine; nil when it is not known.
-    public var path: String?
+    package var path: String?
     /// When that machine was promoted, by its clock; nil when it is not known.
-    public var promoted: Date?
+    package var promoted: Date?
     /// The user whose file the mark is; nil if that is not known.
     package var reporter: FileOwner?
 
@@ -58,7 +58,7 @@ extension FenceStatus {
     ///
     /// - parameter url: the database file.
     /// - returns: nil when the database is not fenced.
-    public init?(ofDatabaseAt url: URL) {
+    package init?(ofDatabaseAt url: URL) {
         let path = System.resolvedPath(url.path)
         guard Fence.exists(databasePath: path) else { return nil }
         // What a power cut has damaged still marks the database.

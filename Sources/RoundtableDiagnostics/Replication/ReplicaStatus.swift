@@ -120,7 +120,7 @@ extension ReplicaStatus: ProcessReport {
     /// The file in which the follower of a database reports, and which marks the database as a read replica (rules Q).
     package static func file(
         besideDatabaseAt path: String,
-        durability: Durability = .process
+        durability: CommitDurability = .process
     ) -> SnapshotFile<ReplicaStatus> {
         var options = SnapshotFileOptions()
         options.durability = durability

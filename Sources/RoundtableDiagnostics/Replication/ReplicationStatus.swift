@@ -7,8 +7,8 @@ import RoundtableKernel
 /// runs it.
 ///
 /// It encodes as JSON with the keys listed here.
-public struct ReplicationStatus: Codable, Sendable, Equatable {
-    public enum State: String, Codable, Sendable, CaseIterable {
+package struct ReplicationStatus: Codable, Sendable, Equatable {
+    package enum State: String, Codable, Sendable, CaseIterable {
         /// Litestream is starting, and has not reached the replica yet.
         case starting
         /// Litestream syncs commits with the replica.
@@ -25,25 +25,25 @@ public struct ReplicationStatus: Codable, Sendable, Equatable {
         case unsupervised
     }
 
-    public var state: State
+    package var state: State
     /// When this state began.
-    public var since: Date
+    package var since: Date
     /// The URL of the replica without credentials; nil when it is not known.
-    public var url: String?
+    package var url: String?
     /// The number of the term in which this machine is the writer (`roundtable promote`); nil before the first promotion.
-    public var term: UInt64?
+    package var term: UInt64?
     /// The process of `roundtable replicate`; nil when there is none.
-    public var supervisor: Int32?
+    package var supervisor: Int32?
     /// The process of Litestream; nil when it does not run.
-    public var litestream: Int32?
+    package var litestream: Int32?
     /// The version of Litestream.
-    public var version: String?
+    package var version: String?
     /// The time of the last sync that Litestream has reported as successful. A sync that finds nothing to upload counts.
-    public var lastSync: Date?
+    package var lastSync: Date?
     /// What is wrong; nil when nothing is.
-    public var problem: String?
+    package var problem: String?
     /// What to do about the problem.
-    public var advice: String?
+    package var advice: String?
     package var causeName: String?
     package var detail: String?
     package var reporter: FileOwner?
@@ -55,7 +55,7 @@ public struct ReplicationStatus: Codable, Sendable, Equatable {
     }
 
     /// Whether something is wrong with the replication.
-    public var isImpaired: Bool {
+    package var isImpaired: Bool {
         switch state {
         case .starting, .replicating, .unsupervised: false
         case .failing, .unresponsive, .ended, .abandoned: true

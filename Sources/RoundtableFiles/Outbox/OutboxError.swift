@@ -15,10 +15,10 @@ public enum OutboxError: Error, Equatable, Sendable {
     /// The name or the version of the command cannot be stored.
     case commandNotUsable(name: String, reason: String)
 
-    /// The payload is larger than ``Outbox/Options/maximumCommandSize``. Nothing was submitted.
+    /// The payload is larger than ``CommandOutbox/Options/maximumCommandSize``. Nothing was submitted.
     case commandTooLarge(path: String, name: String, size: Int, limit: Int)
 
-    /// The waiting commands leave no room: this command would exceed ``Outbox/Options/maximumCount`` or ``Outbox/Options/maximumBytes``.
+    /// The waiting commands leave no room: this command would exceed ``CommandOutbox/Options/maximumCount`` or ``CommandOutbox/Options/maximumBytes``.
     /// Nothing was submitted.
     case full(path: String, count: Int, bytes: Int, limit: Limit)
 
@@ -80,7 +80,7 @@ extension OutboxError: CustomStringConvertible, LocalizedError {
         case .folderNotUsable(let path, let reason):
             """
             \(path): no outbox can be there: \(reason). Name a folder on this machine, which need not exist, in one that does \
-            (Options.outboxFolder, Outbox(at:as:)); and have no symbolic links in it.
+            (Options.outboxFolder, CommandOutbox(at:as:)); and have no symbolic links in it.
             """
         case .databaseNotUsable(let path, let reason):
             "\(path): \(reason). No process can share a database there, and apply what is submitted beside it. Nothing was submitted."

@@ -58,7 +58,7 @@ final class OutboxStream: Sendable {
     }
 
     /// - throws: ``OutboxError``, `SystemError`.
-    func submit(_ command: CommandFile, _ options: Outbox.Options) throws {
+    func submit(_ command: CommandFile, _ options: CommandOutbox.Options) throws {
         let bytes = command.bytes
         try state.withLock { state in
             try begin(&state, options)
@@ -78,7 +78,7 @@ final class OutboxStream: Sendable {
         }
     }
 
-    private func begin(_ state: inout State, _ options: Outbox.Options) throws {
+    private func begin(_ state: inout State, _ options: CommandOutbox.Options) throws {
         if state.generation != rt_fork_generation() { state = State() }
         if state.epoch != nil {
             if options.durability == .machine, !state.hasSyncedFolders { try makeFolders(&state, options) }
@@ -109,7 +109,7 @@ final class OutboxStream: Sendable {
 
     /// Creates missing folders. It syncs the names of all of them, even of those that another process created, because these names must
     /// survive what the commands survive.
-    private func makeFolders(_ state: inout State, _ options: Outbox.Options) throws {
+    private func makeFolders(_ state: inout State, _ options: CommandOutbox.Options) throws {
         state.hasSyncedFolders = false
         let isNew = try folder.make()
         state.access = try folder.access()
@@ -123,7 +123,7 @@ final class OutboxStream: Sendable {
         state.hasSyncedFolders = true
     }
 
-    private func makeRoom(for size: Int, _ state: inout State, _ options: Outbox.Options) throws {
+    private func makeRoom(for size: Int, _ state: inout State, _ options: CommandOutbox.Options) throws {
         func limit() -> OutboxError.Limit? {
             if state.waiting.count >= options.maximumCount { return .count(options.maximumCount) }
             // Files of other programs may have any size, so the sum may overflow.
@@ -141,7 +141,7 @@ final class OutboxStream: Sendable {
         throw OutboxError.full(path: folder.path, count: waiting.count, bytes: waiting.bytes, limit: limit)
     }
 
-    private func submit(_ bytes: [UInt8], _ id: UUID, _ state: inout State, _ options: Outbox.Options) throws {
+    private func submit(_ bytes: [UInt8], _ id: UUID, _ state: inout State, _ options: CommandOutbox.Options) throws {
         let isDurable = options.durability == .machine
         let name = CommandFileName(
             sender: sender,
@@ -202,7 +202,7 @@ struct OutboxUsage: Equatable, Sendable {
     }
 }
 
-extension Outbox.Options {
+extension CommandOutbox.Options {
     /// Sets the protection class of a file, on systems that have protection classes.
     fileprivate func protect(_ path: String) {
         #if canImport(Darwin)

@@ -109,7 +109,7 @@ public struct SnapshotFile<Value: Codable & Sendable>: Sendable {
     /// Replaces what the file holds, even if that is damaged. A file of a database that is open in this process is not replaced, nor is a
     /// file that was never a snapshot file and is not empty: the call throws an error instead.
     ///
-    /// When the call returns, all processes find the value, and with ``Durability/machine``, it survives a power cut.
+    /// When the call returns, all processes find the value, and with ``CommitDurability/machine``, it survives a power cut.
     /// Processes that write at the same time do not wait for each other: the last one wins. The call blocks the thread while the disk
     /// works.
     ///

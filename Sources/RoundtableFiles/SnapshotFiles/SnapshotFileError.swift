@@ -35,7 +35,7 @@ public enum SnapshotFileError: Error, Equatable, Sendable {
     case contended(path: String)
 
     /// The publisher was cancelled, or its database was closed, so nothing is published any more. Only
-    /// `SnapshotPublisher.publishNow()` throws this.
+    /// `SnapshotPublisher.publish()` throws this.
     case publishingEnded(path: String)
 
     /// An error that Apple's frameworks report for a coordinated access, or an error of another kind.

@@ -6,7 +6,7 @@ public struct SnapshotFileOptions: Sendable {
     ///
     /// With `process`, writing is about a hundred times as fast. Use it for values that can be published again: after a power cut, the file
     /// may hold an older value, or be empty or damaged, which readers detect.
-    public var durability = Durability.machine
+    public var durability = CommitDurability.machine
 
     /// The largest size of an encoded value, in bytes; at least 1. Larger values are neither written nor read.
     ///

@@ -407,7 +407,7 @@ final class JobWorker: Sendable {
     }
 
     /// Wakes the worker with each commit that may have changed the table.
-    private func listen(_ changes: Changes) async {
+    private func listen(_ changes: DatabaseChanges) async {
         var changes = changes
         while !Task.isCancelled {
             do {

@@ -28,7 +28,7 @@ import Testing
         var options = SharedDatabase.Options()
         options.checkpointing = .automatic(threshold: threshold)
         change(&options)
-        return try SharedDatabase.open(at: url, schema: Schema(migrator()), as: author, options: options)
+        return try SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: author, options: options)
     }
 
     /// Each is one commit, of two or three frames.
@@ -205,7 +205,7 @@ import Testing
 
     @Test func aReadOnlyParticipantDoesNot() async throws {
         let db = try open()
-        let answer = try await SharedDatabase.openReadOnly(at: url, schema: Schema(migrator()), as: "reader")
+        let answer = try await SharedDatabase.openReadOnly(at: url, schema: SharedSchema(migrator()), as: "reader")
         guard case .available(let reader) = answer else { throw CancellationError() }
         let error = #expect(throws: DatabaseError.self) { try reader.checkpoint() }
         #expect(error?.resultCode == .SQLITE_READONLY)

@@ -18,7 +18,7 @@ import Testing
         options.checkpointing = .automatic(threshold: 50)
         return try SharedDatabase.open(
             at: folder.file("players.sqlite"),
-            schema: Schema(migrator()),
+            schema: SharedSchema(migrator()),
             as: author,
             options: options
         )
@@ -27,7 +27,7 @@ import Testing
     private func supervisor() throws -> SharedDatabase {
         let answer = try SharedDatabase.openReadOnly(
             at: folder.file("players.sqlite"),
-            schema: Schema(migrator()),
+            schema: SharedSchema(migrator()),
             as: "supervisor"
         )
         guard case .available(let database) = answer else { throw TestError("\(answer)") }

@@ -26,7 +26,7 @@ import Testing
         var options = SharedDatabase.Options()
         options.checkpointing = policy
         change(&options)
-        return try SharedDatabase.open(at: url, schema: Schema(migrator()), as: author, options: options)
+        return try SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: author, options: options)
     }
 
     private func add(_ count: Int, to db: SharedDatabase) throws {

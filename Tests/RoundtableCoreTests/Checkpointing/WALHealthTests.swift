@@ -22,7 +22,7 @@ import Testing
         _ author: String,
         _ options: SharedDatabase.Options = SharedDatabase.Options()
     ) throws -> SharedDatabase {
-        try SharedDatabase.open(at: url, schema: Schema(migrator()), as: author, options: options)
+        try SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: author, options: options)
     }
 
     private func add(_ count: Int = 1, to db: SharedDatabase) throws {
@@ -204,7 +204,8 @@ import Testing
     @Test func whoMayAsk() throws {
         let db = try open("app")
         try add(2, to: db)
-        guard case .available(let reader) = try SharedDatabase.openReadOnlyNow(at: url, schema: Schema(migrator()))
+        guard
+            case .available(let reader) = try SharedDatabase.openReadOnlyNow(at: url, schema: SharedSchema(migrator()))
         else {
             return #expect(Bool(false))
         }
@@ -408,7 +409,7 @@ extension SharedDatabase {
         try makeSnapshot(file: file, line: line)
     }
 
-    static func openReadOnlyNow(at url: URL, schema: Schema) throws -> Availability {
+    static func openReadOnlyNow(at url: URL, schema: SharedSchema) throws -> Availability {
         try openReadOnly(at: url, schema: schema, as: "reader")
     }
 }

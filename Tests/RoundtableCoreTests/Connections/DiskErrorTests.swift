@@ -14,7 +14,7 @@ import Testing
         url = folder.file("players.sqlite")
     }
 
-    private func open(_ schema: Schema = Schema(migrator())) throws -> SharedDatabase {
+    private func open(_ schema: SharedSchema = SharedSchema(migrator())) throws -> SharedDatabase {
         try SharedDatabase.open(at: url, schema: schema, as: "app")
     }
 
@@ -54,7 +54,7 @@ import Testing
     @Test func aMigrationThatFindsTheDiskFull() throws {
         var migrator = migrator()
         migrator.registerMigration("large") { try $0.execute(sql: Self.fill) }
-        let error = #expect(throws: DatabaseError.self) { _ = try open(Schema(migrator)) }
+        let error = #expect(throws: DatabaseError.self) { _ = try open(SharedSchema(migrator)) }
         expect(.SQLITE_FULL, "free space there", error)
     }
 

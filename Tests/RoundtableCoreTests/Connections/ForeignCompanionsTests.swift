@@ -34,7 +34,7 @@ import Testing
         if FileManager.default.fileExists(atPath: path) {
             check(
                 await #expect(throws: (any Error).self, sourceLocation: sourceLocation) {
-                    try await SharedDatabase.openReadOnly(at: world.url, schema: Schema(migrator()), as: "reader")
+                    try await SharedDatabase.openReadOnly(at: world.url, schema: SharedSchema(migrator()), as: "reader")
                 }
             )
         }
@@ -54,7 +54,7 @@ import Testing
         let wal = try Data(contentsOf: URL(fileURLWithPath: path + "-wal"))
         try Damage.moved.make(path)
         await expectRefusal(["the database is gone", "move \(path)-wal and \(path)-shm away"])
-        #expect(try Diagnosis(ofDatabaseAt: world.url).findings.map(\.topic).contains(.foreignFiles))
+        #expect(try DatabaseDiagnosis(ofDatabaseAt: world.url).findings.map(\.topic).contains(.foreignFiles))
         #expect(try Data(contentsOf: URL(fileURLWithPath: path + "-wal")) == wal)
         // An empty file is no database either.
         _ = FileManager.default.createFile(atPath: path, contents: nil)
@@ -74,7 +74,7 @@ import Testing
         let before = try Data(contentsOf: world.url)
         await expectRefusal(["belongs to another database file", "'app' (pid \(getpid()))", "roundtable doctor"])
         #expect(try Data(contentsOf: world.url) == before)
-        #expect(try Diagnosis(ofDatabaseAt: world.url).findings.map(\.topic).contains(.foreignFiles))
+        #expect(try DatabaseDiagnosis(ofDatabaseAt: world.url).findings.map(\.topic).contains(.foreignFiles))
         try moveCompanionsAway()
         try db.close()
         let next = try world.open(as: "next")
@@ -112,7 +112,7 @@ import Testing
         let db = try opened()
         try damage.make(path)
         await expectRefusal(["-wal or -shm of 'app' (pid \(getpid()))", "roundtable doctor", "end that process"])
-        #expect(try Diagnosis(ofDatabaseAt: world.url).findings.map(\.topic).contains(.lostFile))
+        #expect(try DatabaseDiagnosis(ofDatabaseAt: world.url).findings.map(\.topic).contains(.lostFile))
         try db.close()
         let next = try world.open(as: "next")
         try next.close()

@@ -34,7 +34,7 @@ import Testing
         options.maximumReaderCount = 1
         db = try await SharedDatabase.open(
             at: folder.file("players.sqlite"),
-            schema: Schema(migrator()),
+            schema: SharedSchema(migrator()),
             as: "app",
             options: options
         )
@@ -94,7 +94,7 @@ import Testing
 
     /// Closures that have no queue of their own, and block, leave threads to tasks.
     @Test func closuresThatBlockLeaveThreadsToTasks() async throws {
-        let change = Change(
+        let change = DatabaseChange(
             sequence: 1,
             author: nil,
             pid: nil,

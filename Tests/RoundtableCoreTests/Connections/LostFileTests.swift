@@ -80,7 +80,7 @@ import Testing
         ) throws -> SharedDatabase {
             var options = SharedDatabase.Options()
             change(&options)
-            return try SharedDatabase.open(at: url, schema: Schema(migrator()), as: author, options: options)
+            return try SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: author, options: options)
         }
     }
 
@@ -101,7 +101,11 @@ import Testing
         let db = try world.open()
         try await db.write { try $0.execute(sql: "INSERT INTO player (name) VALUES ('before')") }
         _ = try await db.read { try Player.fetchCount($0) }
-        let reader = try await SharedDatabase.openReadOnly(at: world.url, schema: Schema(migrator()), as: "reader")
+        let reader = try await SharedDatabase.openReadOnly(
+            at: world.url,
+            schema: SharedSchema(migrator()),
+            as: "reader"
+        )
         try damage.make(world.url.path)
         Self.afterTheLook()
         let insert = "INSERT INTO player (name) VALUES ('after')"
@@ -455,7 +459,7 @@ import Testing
             options.suspensionPolicy = .everything
         }
         var raw: RawSQLite? = try RawSQLite(db.path)
-        let handle = try SharedDatabase.Handle(attachedTo: #require(raw).pointer, of: db)
+        let handle = try SharedDatabase.RawHandle(attachedTo: #require(raw).pointer, of: db)
         try handle.turn { try #require(raw).insert("before") }
         try handle.detach()
         try db.checkpoint(.truncate)

@@ -21,7 +21,7 @@ import Testing
     private func open(_ change: (inout SharedDatabase.Options) -> Void = { _ in }) throws -> SharedDatabase {
         var options = SharedDatabase.Options()
         change(&options)
-        return try SharedDatabase.open(at: url, schema: Schema(migrator()), as: "app", options: options)
+        return try SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: "app", options: options)
     }
 
     /// With `SQLITE_ENABLE_SETLK_TIMEOUT`, a connection with a timeout sleeps in the system, where nothing interrupts it.
@@ -50,8 +50,8 @@ import Testing
     }
 
     /// Apple's systems leave what fsync(2) has synced in the drive's cache: a commit of `machine`, and each checkpoint, empty it.
-    @Test(arguments: Durability.allCases)
-    func drivesAreFlushed(durability: Durability) throws {
+    @Test(arguments: CommitDurability.allCases)
+    func drivesAreFlushed(durability: CommitDurability) throws {
         let db = try open { $0.durability = durability }
         let found = try db.write { db in
             try ["synchronous", "fullfsync", "checkpoint_fullfsync"].map { try Int.fetchOne(db, sql: "PRAGMA \($0)") }

@@ -26,7 +26,7 @@ import Testing
         let folder = try TemporaryFolder()
         let db = try await SharedDatabase.open(
             at: folder.file("players.sqlite"),
-            schema: Schema(migrator()),
+            schema: SharedSchema(migrator()),
             as: "app"
         )
         let pool = db.readers
@@ -74,7 +74,7 @@ import Testing
     @Test func aConnectionThatCouldNotBeClosedIsInterrupted() throws {
         let folder = try TemporaryFolder()
         let url = folder.file("players.sqlite")
-        let db = try SharedDatabase.open(at: url, schema: Schema(migrator()), as: "app")
+        let db = try SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: "app")
         var statement: Statement? = try db.read { try $0.makeStatement(sql: "SELECT * FROM player") }
         #expect(throws: DatabaseError.self) { try db.close() }
         #expect(statement != nil)

@@ -5,15 +5,15 @@ import RoundtableUnitSupport
 import Synchronization
 import Testing
 
-import enum RoundtableTestSupport.ExtensionWorld
+import enum RoundtableTestSupport.DerivedTableWorld
 import enum RoundtableTestSupport.PeerEncryption
 import enum RoundtableTestSupport.SQLCipherRequirement
 
 @testable import Roundtable
 @testable import RoundtableCore
 @testable import RoundtableDelivery
+@testable import RoundtableDerived
 @testable import RoundtableDiagnostics
-@testable import RoundtableExtensions
 @testable import RoundtableGate
 @testable import RoundtableHistory
 
@@ -206,7 +206,7 @@ struct EncryptedDatabaseTests {
         let status = try DatabaseStatus(ofDatabaseAt: world.url)
         #expect(status.isEncrypted && status.journalMode == .wal && status.schema == nil)
         #expect(status.unknowns.contains { $0.contains("encrypted") }, "\(status.unknowns)")
-        let diagnosis = try Diagnosis(ofDatabaseAt: world.url, outboxFolder: nil, checking: .quick) {}
+        let diagnosis = try DatabaseDiagnosis(ofDatabaseAt: world.url, outboxFolder: nil, checking: .quick) {}
         #expect(diagnosis.findings.filter { $0.severity == .error }.isEmpty, "\(diagnosis.findings)")
         #expect(diagnosis.unknowns.contains { $0.contains("is encrypted") }, "\(diagnosis.unknowns)")
         // While it is open, in this process.
@@ -326,7 +326,7 @@ struct EncryptedDatabaseTests {
             }
         }
         let store = Store(salts: Shared([:]))
-        let encryption = Encryption(key: EncryptedWorld.key.key, salt: store)
+        let encryption = DatabaseEncryption(key: EncryptedWorld.key.key, salt: store)
         try world.make(encryption)
         #expect(store.salts.value.keys.sorted() == ["secret.sqlite"])
         #expect(!FileManager.default.fileExists(atPath: world.saltFile.path))
@@ -360,10 +360,13 @@ struct EncryptedDatabaseTests {
         try db.close()
     }
 
-    @Test func extensions() throws {
+    @Test func derivedTables() throws {
         var options = SharedDatabase.Options()
         options.encryption = EncryptedWorld.key
-        let schema = Schema(ExtensionWorld.migrator(), extensions: ExtensionSet(revision: 1, ExtensionWorld.all))
+        let schema = SharedSchema(
+            DerivedTableWorld.migrator(),
+            derivedTables: DerivedTableSet(revision: 1, DerivedTableWorld.all)
+        )
         for round in 1...2 {
             let db = try SharedDatabase.open(at: world.url, schema: schema, as: "app", options: options)
             try db.write { db in
@@ -371,7 +374,7 @@ struct EncryptedDatabaseTests {
                     sql: "INSERT INTO item (box, name, size) VALUES ('a', 'x y', 1), ('a', 'z', 2), ('b', 'x', 3)"
                 )
             }
-            #expect(try db.read { try ExtensionWorld.discrepancies($0) } == [])
+            #expect(try db.read { try DerivedTableWorld.discrepancies($0) } == [])
             #expect(try db.read { try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM item") } == 3 * round)
             try db.close()
         }

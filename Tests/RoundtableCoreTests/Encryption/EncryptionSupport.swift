@@ -20,24 +20,29 @@ final class EncryptedWorld: Sendable {
     static let key = PeerEncryption.rawKey(7).encryption
 
     func open(
-        _ encryption: Encryption? = key,
+        _ encryption: DatabaseEncryption? = key,
         as author: String = "app",
         _ change: (inout SharedDatabase.Options) -> Void = { _ in }
     ) throws -> SharedDatabase {
         var options = SharedDatabase.Options()
         options.encryption = encryption
         change(&options)
-        return try SharedDatabase.open(at: url, schema: Schema(migrator()), as: author, options: options)
+        return try SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: author, options: options)
     }
 
-    func openReadOnly(_ encryption: Encryption? = key) throws -> SharedDatabase.Availability {
+    func openReadOnly(_ encryption: DatabaseEncryption? = key) throws -> SharedDatabase.Availability {
         var options = SharedDatabase.Options()
         options.encryption = encryption
-        return try SharedDatabase.openReadOnly(at: url, schema: Schema(migrator()), as: "reader", options: options)
+        return try SharedDatabase.openReadOnly(
+            at: url,
+            schema: SharedSchema(migrator()),
+            as: "reader",
+            options: options
+        )
     }
 
     /// Makes it with a player, and closes it.
-    func make(_ encryption: Encryption? = key, player: String = "Arthur") throws {
+    func make(_ encryption: DatabaseEncryption? = key, player: String = "Arthur") throws {
         let db = try open(encryption)
         try db.write { db in _ = try Player(name: player).inserted(db) }
         try db.close()
@@ -54,7 +59,7 @@ final class EncryptedWorld: Sendable {
 
     /// Opening fails as it should, and leaves everything as it was.
     func expectFailure(
-        _ encryption: Encryption? = key,
+        _ encryption: DatabaseEncryption? = key,
         sourceLocation: SourceLocation = #_sourceLocation,
         _ isExpected: (EncryptionError) -> Bool
     ) throws {
@@ -94,8 +99,8 @@ final class KeyWitness: Sendable {
     var count: Int { state.withLock { $0.count } }
     func lock(_ isLocked: Bool) { state.withLock { $0.isLocked = isLocked } }
 
-    var encryption: Encryption {
-        Encryption(
+    var encryption: DatabaseEncryption {
+        DatabaseEncryption(
             key: .rawKey {
                 try self.state.withLock { state in
                     if state.isLocked { throw Locked() }

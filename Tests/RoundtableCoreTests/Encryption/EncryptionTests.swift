@@ -23,7 +23,7 @@ import enum RoundtableTestSupport.PeerEncryption
 
     @Test func noDescriptionTellsTheKey() throws {
         let secret = "correct horse battery staple"
-        let encryption = Encryption(key: .passphrase { secret })
+        let encryption = DatabaseEncryption(key: .passphrase { secret })
         var options = SharedDatabase.Options()
         options.encryption = encryption
         var text =
@@ -35,22 +35,22 @@ import enum RoundtableTestSupport.PeerEncryption
 
     @Test func secretsAreStatementsOfSQL() throws {
         let salt = try #require(Salt(0..<16))
-        func bytes(_ key: Encryption.Key) throws -> Secret {
+        func bytes(_ key: DatabaseEncryption.Key) throws -> Secret {
             try Keying(path: "/db", key: key, salt: salt).keyBytes()
         }
-        func text(_ key: Encryption.Key) throws -> String {
+        func text(_ key: DatabaseEncryption.Key) throws -> String {
             try bytes(key).withBytes { String(decoding: $0, as: UTF8.self) }
         }
-        func statement(_ key: Encryption.Key) throws -> String {
+        func statement(_ key: DatabaseEncryption.Key) throws -> String {
             try Keying.statement(bytes(key)).withCString { String(cString: $0) }
         }
         #expect(try text(.passphrase { "it's 'mine' é" }) == "it's 'mine' é")
         #expect(try statement(.passphrase { "it's 'mine' é" }) == "PRAGMA key = 'it''s ''mine'' é'")
         let raw = String(repeating: "0a", count: 32)
-        let rawKey = Encryption.Key.rawKey { Data(repeating: 10, count: 32) }
+        let rawKey = DatabaseEncryption.Key.rawKey { Data(repeating: 10, count: 32) }
         #expect(try text(rawKey) == "x'\(raw)000102030405060708090a0b0c0d0e0f'")
         #expect(try statement(rawKey) == "PRAGMA key = 'x''\(raw)000102030405060708090a0b0c0d0e0f'''")
-        let wrong: [Encryption.Key] = [
+        let wrong: [DatabaseEncryption.Key] = [
             .passphrase { "" }, .passphrase { "a\0b" }, .passphrase { "x'0011'" }, .passphrase { "X'0011'" },
             .rawKey { Data() },
             .rawKey { Data(count: 31) }, .rawKey { Data(count: 48) },

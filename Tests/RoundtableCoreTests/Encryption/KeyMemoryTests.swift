@@ -18,7 +18,7 @@
 
         @Test func noConnectionKeepsOne() throws {
             let world = try EncryptedWorld()
-            let encryption = Encryption(key: .rawKey { Data((0..<32).map(Self.byte)) })
+            let encryption = DatabaseEncryption(key: .rawKey { Data((0..<32).map(Self.byte)) })
             #expect(try copies() == 0)
             let db = try world.open(encryption)
             try db.read { _ in }

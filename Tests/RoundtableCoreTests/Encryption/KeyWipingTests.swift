@@ -8,10 +8,12 @@ import Testing
 /// A raw key is overwritten as soon as SQLCipher's form of it is made (rule C6). This needs no SQLCipher.
 @Suite struct KeyWipingTests {
     /// What the provider gives is the only reference to its bytes, so they are overwritten in place. A key that is refused is overwritten too.
-    @Test(arguments: [Encryption.Key.rawKeySize, Encryption.Key.rawKeySize + 1]) func rawKey(size: Int) throws {
+    @Test(arguments: [DatabaseEncryption.Key.rawKeySize, DatabaseEncryption.Key.rawKeySize + 1]) func rawKey(size: Int)
+        throws
+    {
         let atTheEnd = Shared<[UInt8]?>(nil)
         let keying = Keying(path: "/nowhere", key: .rawKey { Self.key(size: size, atTheEnd) }, salt: Salt.random())
-        if size == Encryption.Key.rawKeySize {
+        if size == DatabaseEncryption.Key.rawKeySize {
             let secret = try keying.keyBytes()
             let text = secret.withBytes { String(decoding: $0, as: UTF8.self) }
             #expect(text.hasPrefix("x'0102030405"), "the provider was not asked")

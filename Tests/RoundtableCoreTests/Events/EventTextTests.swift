@@ -7,7 +7,7 @@ import Testing
 @testable import Roundtable
 @testable import RoundtableCore
 @testable import RoundtableDelivery
-@testable import RoundtableExtensions
+@testable import RoundtableDerived
 @testable import RoundtableFiles
 @testable import RoundtableGate
 
@@ -49,7 +49,14 @@ import Testing
             arguments: [secret],
             publicStatementArguments: true
         ),
-        ExtensionError.notDerived(path: "/x", name: "sums", table: "item", after: secret, upTo: secret, reason: secret),
+        DerivedTableError.notDerived(
+            path: "/x",
+            name: "sums",
+            table: "item",
+            after: secret,
+            upTo: secret,
+            reason: secret
+        ),
         EncryptionError.keyUnavailable(path: "/x", underlying: Leak()),
         EncryptionError.saltUnavailable(path: "/x", store: "store", underlying: Leak()),
         EncryptionError.invalidKey(path: "/x", reason: secret),
@@ -75,7 +82,7 @@ import Testing
             )
             events += [
                 OutboxEvent.attemptFailed(info, error: error, next: Date()), OutboxEvent.failed(error),
-                ExtensionEvent.failed(error), PublishingEvent.failed(path: "/x/state", error),
+                DerivedTableEvent.failed(error), PublishingEvent.failed(path: "/x/state", error),
                 ObservationEvent.interrupted(error),
                 WorkerEvent.interrupted(worker: "the worker of queue 'mail'", error),
             ]
@@ -101,7 +108,7 @@ import Testing
 
     /// All events of all features: no case is forgotten, and each line is one line.
     @Test func allEvents() throws {
-        let access = Suspension.Access(kind: .write, callSite: "File.swift:12", duration: .milliseconds(500))
+        let access = SuspensionReport.Access(kind: .write, callSite: "File.swift:12", duration: .milliseconds(500))
         var health = WALHealth(committedFrames: 9000, backfilledFrames: 0, size: 1 << 20)
         health.pins = [
             .init(
@@ -123,12 +130,13 @@ import Testing
             (CheckpointEvent(failing), .error, "checkpoint", "checkpoints fail: "),
             (CheckpointEvent(failing), .error, "checkpoint", "database or disk is full"),
             (
-                ExtensionEvent.progress(ExtensionProgress(name: "sums", done: 5, total: 10, isComplete: false)), .info,
-                "extensions",
+                DerivedTableEvent.progress(DerivedTableProgress(name: "sums", done: 5, total: 10, isComplete: false)),
+                .info,
+                "derived-tables",
                 "5 of 10 rows"
             ),
-            (ExtensionEvent.rebuilding(["sums"]), .notice, "extensions", "'sums'"),
-            (ExtensionEvent.failed(Leak()), .error, "extensions", "building extensions has failed"),
+            (DerivedTableEvent.rebuilding(["sums"]), .notice, "derived-tables", "'sums'"),
+            (DerivedTableEvent.failed(Leak()), .error, "derived-tables", "building derived tables has failed"),
             (OutboxEvent.attemptFailed(info, error: Leak(), next: Date()), .warning, "outbox", "try 1 of 'add-entry'"),
             (OutboxEvent.setAside(letter), .error, "outbox", "db.outbox.deadLetters()"),
             (OutboxEvent.damagedFile(path: "/x/1", reason: "cut off"), .error, "outbox", "/x/1: cut off"),

@@ -30,7 +30,7 @@ import Testing
         options.process = process
         options.eventLog = .off
         change(&options)
-        return try SharedDatabase.open(at: url, schema: Schema(migrator()), as: author, options: options)
+        return try SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: author, options: options)
     }
 
     private final class Log: Sendable {
@@ -101,7 +101,7 @@ import Testing
     }
 
     private func openReadOnly(_ options: SharedDatabase.Options) throws -> SharedDatabase.Availability {
-        try SharedDatabase.openReadOnly(at: url, schema: Schema(migrator()), as: "reader", options: options)
+        try SharedDatabase.openReadOnly(at: url, schema: SharedSchema(migrator()), as: "reader", options: options)
     }
 
     @Test(.timeLimit(.minutes(1))) func loopsEndWhenTheDatabaseIsClosed() async throws {
@@ -404,6 +404,6 @@ import Testing
 extension SharedDatabase {
     /// In async closures, Swift takes the async form.
     fileprivate static func openNow(at url: URL) throws -> SharedDatabase {
-        try open(at: url, schema: Schema(migrator()), as: "app")
+        try open(at: url, schema: SharedSchema(migrator()), as: "app")
     }
 }

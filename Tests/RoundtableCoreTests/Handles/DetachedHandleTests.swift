@@ -20,7 +20,7 @@ import Testing
         }
         var raw: RawSQLite? = try RawSQLite(db.path)
         let number = try UInt(bitPattern: #require(raw).pointer)
-        var handle: SharedDatabase.Handle? = try SharedDatabase.Handle(attachedTo: #require(raw).pointer, of: db)
+        var handle: SharedDatabase.RawHandle? = try SharedDatabase.RawHandle(attachedTo: #require(raw).pointer, of: db)
         try #require(handle).detach()
         raw = nil
         #expect(raw == nil)

@@ -14,7 +14,7 @@ import Testing
     init() throws {
         folder = try TemporaryFolder()
         url = folder.file("players.sqlite")
-        db = try SharedDatabase.open(at: url, schema: Schema(migrator()), as: "app")
+        db = try SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: "app")
     }
 
     /// How often SQLite has called what.
@@ -83,7 +83,7 @@ import Testing
         let raw = try RawSQLite(db.path)
         let calls = Calls()
         hook(raw, calls)
-        let handle = try SharedDatabase.Handle(attachedTo: raw.pointer, of: db)
+        let handle = try SharedDatabase.RawHandle(attachedTo: raw.pointer, of: db)
         for name in ["A", "B"] { try handle.withTurn(tables: ["player"]) { try raw.insert(name) } }
         try handle.withTurn { try raw.execute("BEGIN IMMEDIATE; DELETE FROM player; ROLLBACK") }
         for what in ["commit", "wal", "trace", "authorizer"] {
@@ -108,10 +108,10 @@ import Testing
     @Test func automaticCheckpointsAreTurnedOffOnlyWhereTheyAre() throws {
         let raw = try RawSQLite(db.path)
         #expect(try raw.integer("PRAGMA wal_autocheckpoint") == 1000)
-        let kept = try SharedDatabase.Handle(attachedTo: raw.pointer, of: db, automaticCheckpoints: .kept)
+        let kept = try SharedDatabase.RawHandle(attachedTo: raw.pointer, of: db, automaticCheckpoints: .kept)
         #expect(try raw.integer("PRAGMA wal_autocheckpoint") == 1000)
         try kept.detach()
-        let handle = try SharedDatabase.Handle(attachedTo: raw.pointer, of: db)
+        let handle = try SharedDatabase.RawHandle(attachedTo: raw.pointer, of: db)
         #expect(try raw.integer("PRAGMA wal_autocheckpoint") == 0)
         try handle.detach()
     }
@@ -121,7 +121,7 @@ import Testing
     func synchronousIsThatOfTheDatabase(before: Int64, after: Int64) throws {
         let raw = try RawSQLite(db.path)
         try raw.execute("PRAGMA synchronous = \(before)")
-        let handle = try SharedDatabase.Handle(attachedTo: raw.pointer, of: db)
+        let handle = try SharedDatabase.RawHandle(attachedTo: raw.pointer, of: db)
         #expect(try raw.integer("PRAGMA synchronous") == after)
         try raw.execute("PRAGMA synchronous = FULL")
         try handle.withTurn { try raw.insert("A") }
@@ -133,7 +133,7 @@ import Testing
     @Test func nothingKeepsTheConnectionOpen() throws {
         var pointer: OpaquePointer?
         #expect(sqlite3_open(db.path, &pointer) == SQLITE_OK)
-        let handle = try SharedDatabase.Handle(attachedTo: #require(pointer), of: db)
+        let handle = try SharedDatabase.RawHandle(attachedTo: #require(pointer), of: db)
         try handle.withTurn {
             #expect(sqlite3_exec(pointer, "INSERT INTO player (name) VALUES ('A')", nil, nil, nil) == SQLITE_OK)
         }
@@ -146,9 +146,9 @@ import Testing
     @Test func walBeginsAnew() throws {
         var options = SharedDatabase.Options()
         options.checkpointing = .automatic(threshold: 50)
-        let writer = try SharedDatabase.open(at: url, schema: Schema(migrator()), as: "handle", options: options)
+        let writer = try SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: "handle", options: options)
         let raw = try RawSQLite(db.path)
-        let handle = try SharedDatabase.Handle(attachedTo: raw.pointer, of: writer)
+        let handle = try SharedDatabase.RawHandle(attachedTo: raw.pointer, of: writer)
         for number in 1...1000 { try handle.turn(tables: ["player"]) { try raw.insert("\(number)") } }
         let size = try FileManager.default.attributesOfItem(atPath: db.path + "-wal")[.size] as? Int ?? 0
         // Two frames of 4,120 bytes a transaction at least would be 2,000. Four times the threshold, and what came while a step was

@@ -12,14 +12,14 @@ import Testing
     let url: URL
     let db: SharedDatabase
     let raw: RawSQLite
-    let handle: SharedDatabase.Handle
+    let handle: SharedDatabase.RawHandle
 
     init() throws {
         folder = try TemporaryFolder()
         url = folder.file("players.sqlite")
-        db = try SharedDatabase.open(at: url, schema: Schema(migrator()), as: "app")
+        db = try SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: "app")
         raw = try RawSQLite(db.path)
-        handle = try SharedDatabase.Handle(attachedTo: raw.pointer, of: db)
+        handle = try SharedDatabase.RawHandle(attachedTo: raw.pointer, of: db)
     }
 
     /// - parameter prepare: each connection.
@@ -31,13 +31,13 @@ import Testing
         var options = SharedDatabase.Options()
         options.configuration.foreignKeysEnabled = followingForeignKeys
         options.configuration.prepareDatabase(prepare)
-        return try SharedDatabase.open(at: url, schema: Schema(migrator()), as: author, options: options)
+        return try SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: author, options: options)
     }
 
     /// The changes that are told of what `body` commits, and of one last commit of another participant.
-    private func changes(_ body: () throws -> Void) async throws -> [Change] {
+    private func changes(_ body: () throws -> Void) async throws -> [DatabaseChange] {
         let other = try open("last")
-        let seen = Shared<[Change]>([])
+        let seen = Shared<[DatabaseChange]>([])
         let cancellable = try db.observeChanges(on: nil) { change in seen.change { $0.append(change) } }
         try body()
         try other.insert("last")
@@ -96,7 +96,7 @@ import Testing
         let told = try await changes {
             try handle.turn(tables: ["player"]) { for name in ["A", "B", "C"] { try raw.insert(name) } }
         }
-        let expected: [Change.Tables] = Array(repeating: .some(["player"]), count: 3)
+        let expected: [DatabaseChange.Tables] = Array(repeating: .some(["player"]), count: 3)
         #expect(told.map(\.tables) == expected, "\(told)")
         #expect(told.allSatisfy { $0.detail == .commit })
         let first = try #require(told.first)
@@ -119,7 +119,7 @@ import Testing
             try raw.execute("BEGIN IMMEDIATE; INSERT INTO team VALUES ('a'); DELETE FROM player; COMMIT")
             try handle.endTurn(tables: ["team"])
         }
-        let expected: [Change.Tables] = [.some(["player", "team"])]
+        let expected: [DatabaseChange.Tables] = [.some(["player", "team"])]
         #expect(told.map(\.tables) == expected, "\(told)")
     }
 
@@ -150,7 +150,7 @@ import Testing
             try handle.turn(tables: ["PLAYER"]) { try raw.insert("C") }
         }
         let own = told.filter { !$0.isOwn }
-        let both: [Change.Tables] = Array(repeating: .some(["player", "log", "badge"]), count: 2)
+        let both: [DatabaseChange.Tables] = Array(repeating: .some(["player", "log", "badge"]), count: 2)
         #expect(own.map(\.tables) == both + [.some(["player"])], "\(told)")
     }
 
@@ -179,11 +179,11 @@ import Testing
     @Test func foreignKeysAreFollowedWhateverTheConfiguration() async throws {
         let other = try open("other", followingForeignKeys: false)
         try db.run("CREATE TABLE badge (player INTEGER REFERENCES player ON DELETE CASCADE)")
-        let second = try SharedDatabase.Handle(attachedTo: raw.pointer, of: other)
+        let second = try SharedDatabase.RawHandle(attachedTo: raw.pointer, of: other)
         let told = try await changes {
             for name in ["A", "B"] { try second.turn(tables: ["player"]) { try raw.insert(name) } }
         }
-        let expected: [Change.Tables] = Array(repeating: .some(["player", "badge"]), count: 2)
+        let expected: [DatabaseChange.Tables] = Array(repeating: .some(["player", "badge"]), count: 2)
         #expect(told.map(\.tables) == expected, "\(told)")
     }
 
@@ -196,7 +196,7 @@ import Testing
             let holder = block.participants().first(where: \.hasTurn)
             holders.change { $0.append(holder?.author ?? "nobody") }
         }
-        let second = try SharedDatabase.Handle(attachedTo: raw.pointer, of: other)
+        let second = try SharedDatabase.RawHandle(attachedTo: raw.pointer, of: other)
         try db.insert("so that another had the last turn")
         isWatched.change { $0 = true }
         for name in ["A", "B"] { try second.turn(tables: ["player"]) { try raw.insert(name) } }
@@ -212,7 +212,7 @@ import Testing
             looks.change { $0 += 1 }
             throw NoKey()
         }
-        let second = try SharedDatabase.Handle(attachedTo: raw.pointer, of: other)
+        let second = try SharedDatabase.RawHandle(attachedTo: raw.pointer, of: other)
         isFailing.change { $0 = true }
         let told = try await changes {
             for name in ["A", "B"] { try second.turn(tables: ["player"]) { try raw.insert(name) } }

@@ -12,7 +12,7 @@ import Testing
 
     init() throws {
         folder = try TemporaryFolder()
-        db = try SharedDatabase.open(at: folder.file("players.sqlite"), schema: Schema(migrator()), as: "app")
+        db = try SharedDatabase.open(at: folder.file("players.sqlite"), schema: SharedSchema(migrator()), as: "app")
     }
 
     /// Even if no other shares the cache yet.
@@ -20,15 +20,15 @@ import Testing
         let uri = "file:\(db.path)?cache=shared"
         let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI
         let first = try RawSQLite(uri, flags: flags)
-        #expect(throws: HandleError.sharedCache(path: db.path)) {
-            try SharedDatabase.Handle(attachedTo: first.pointer, of: db)
+        #expect(throws: RawHandleError.sharedCache(path: db.path)) {
+            try SharedDatabase.RawHandle(attachedTo: first.pointer, of: db)
         }
         let second = try RawSQLite(db.path, flags: SQLITE_OPEN_READWRITE | SQLITE_OPEN_SHAREDCACHE)
-        #expect(throws: HandleError.sharedCache(path: db.path)) {
-            try SharedDatabase.Handle(attachedTo: second.pointer, of: db)
+        #expect(throws: RawHandleError.sharedCache(path: db.path)) {
+            try SharedDatabase.RawHandle(attachedTo: second.pointer, of: db)
         }
         let ownCache = try RawSQLite("file:\(db.path)?cache=private", flags: flags)
-        let handle = try SharedDatabase.Handle(attachedTo: ownCache.pointer, of: db)
+        let handle = try SharedDatabase.RawHandle(attachedTo: ownCache.pointer, of: db)
         try handle.turn { try ownCache.insert("A") }
         #expect(try db.names() == ["A"])
     }
@@ -41,8 +41,8 @@ import Testing
     @Test func ownConnectionsAreRefused() throws {
         try db.writeWithoutTransaction { database in
             let connection = try #require(database.sqliteConnection)
-            _ = #expect(throws: HandleError.ownConnection(path: db.path)) {
-                try SharedDatabase.Handle(attachedTo: connection, of: db)
+            _ = #expect(throws: RawHandleError.ownConnection(path: db.path)) {
+                try SharedDatabase.RawHandle(attachedTo: connection, of: db)
             }
         }
     }
@@ -53,8 +53,8 @@ import Testing
         #expect(sqlite3_open_v2(db.path, &pointer, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nil) == SQLITE_OK)
         let connection = try #require(pointer)
         defer { sqlite3_close(connection) }
-        let handle = try SharedDatabase.Handle(attachedTo: connection, of: db)
-        await #expect(throws: HandleError.withoutMutex(path: db.path)) { try await handle.withTurn {} }
+        let handle = try SharedDatabase.RawHandle(attachedTo: connection, of: db)
+        await #expect(throws: RawHandleError.withoutMutex(path: db.path)) { try await handle.withTurn {} }
         try handle.turn {
             #expect(sqlite3_exec(connection, "INSERT INTO player (name) VALUES ('A')", nil, nil, nil) == SQLITE_OK)
         }
@@ -68,12 +68,12 @@ private func openInSharedCacheMode() throws {
     let url = folder.file("players.sqlite")
     sqlite3_enable_shared_cache(1)
     let error = #expect(throws: DatabaseError.self) {
-        try SharedDatabase.open(at: url, schema: Schema(migrator()), as: "app")
+        try SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: "app")
     }
     #expect(error?.resultCode == .SQLITE_MISUSE)
     #expect(error?.message?.contains("\(url.path): SQLite's shared-cache mode is on") == true, "\(error as Any)")
     sqlite3_enable_shared_cache(0)
-    let db = try SharedDatabase.open(at: url, schema: Schema(migrator()), as: "app")
+    let db = try SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: "app")
     try db.insert("A")
     // Readers are opened when they are needed.
     sqlite3_enable_shared_cache(1)

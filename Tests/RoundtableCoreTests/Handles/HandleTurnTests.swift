@@ -27,13 +27,13 @@ import Testing
         var options = SharedDatabase.Options()
         options.busyTimeout = busyTimeout
         options.process = process ?? self.process
-        return try SharedDatabase.open(at: url, schema: Schema(migrator()), as: author, options: options)
+        return try SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: author, options: options)
     }
 
-    private func attach(_ db: SharedDatabase) throws -> (RawSQLite, SharedDatabase.Handle) {
+    private func attach(_ db: SharedDatabase) throws -> (RawSQLite, SharedDatabase.RawHandle) {
         let raw = try RawSQLite(db.path)
         connections.change { $0.append(raw) }
-        return (raw, try SharedDatabase.Handle(attachedTo: raw.pointer, of: db))
+        return (raw, try SharedDatabase.RawHandle(attachedTo: raw.pointer, of: db))
     }
 
     // MARK: Attaching
@@ -43,18 +43,18 @@ import Testing
         let other = folder.file("other.sqlite").path
         let stranger = try RawSQLite(other)
         try stranger.execute("PRAGMA journal_mode = wal; CREATE TABLE t (a)")
-        #expect(throws: HandleError.otherDatabase(attached: other, shared: db.path)) {
-            try SharedDatabase.Handle(attachedTo: stranger.pointer, of: db)
+        #expect(throws: RawHandleError.otherDatabase(attached: other, shared: db.path)) {
+            try SharedDatabase.RawHandle(attachedTo: stranger.pointer, of: db)
         }
         let memory = try RawSQLite(":memory:")
-        #expect(throws: HandleError.notAFile(shared: db.path)) {
-            try SharedDatabase.Handle(attachedTo: memory.pointer, of: db)
+        #expect(throws: RawHandleError.notAFile(shared: db.path)) {
+            try SharedDatabase.RawHandle(attachedTo: memory.pointer, of: db)
         }
         // By another name, it is the same.
         let link = folder.file("link.sqlite").path
         try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: db.path)
         let linked = try RawSQLite(link)
-        let handle = try SharedDatabase.Handle(attachedTo: linked.pointer, of: db)
+        let handle = try SharedDatabase.RawHandle(attachedTo: linked.pointer, of: db)
         try handle.turn { try linked.insert("A") }
         #expect(try db.names() == ["A"])
     }
@@ -62,17 +62,17 @@ import Testing
     @Test func readOnlyIsRefused() throws {
         let db = try open()
         let reader = try RawSQLite(db.path, flags: SQLITE_OPEN_READONLY)
-        #expect(throws: HandleError.readOnly(path: db.path)) {
-            try SharedDatabase.Handle(attachedTo: reader.pointer, of: db)
+        #expect(throws: RawHandleError.readOnly(path: db.path)) {
+            try SharedDatabase.RawHandle(attachedTo: reader.pointer, of: db)
         }
-        let answer = try SharedDatabase.openReadOnly(at: url, schema: Schema(migrator()), as: "widget")
+        let answer = try SharedDatabase.openReadOnly(at: url, schema: SharedSchema(migrator()), as: "widget")
         guard case .available(let widget) = answer else {
             Issue.record("\(answer)")
             return
         }
         let raw = try RawSQLite(db.path)
-        #expect(throws: HandleError.readOnly(path: db.path)) {
-            try SharedDatabase.Handle(attachedTo: raw.pointer, of: widget)
+        #expect(throws: RawHandleError.readOnly(path: db.path)) {
+            try SharedDatabase.RawHandle(attachedTo: raw.pointer, of: widget)
         }
     }
 
@@ -80,9 +80,9 @@ import Testing
         let db = try open()
         let (raw, handle) = try attach(db)
         try raw.execute("BEGIN")
-        #expect(throws: HandleError.transactionOpen(path: db.path)) { try handle.beginTurn() }
-        #expect(throws: HandleError.transactionOpen(path: db.path)) {
-            try SharedDatabase.Handle(attachedTo: raw.pointer, of: db)
+        #expect(throws: RawHandleError.transactionOpen(path: db.path)) { try handle.beginTurn() }
+        #expect(throws: RawHandleError.transactionOpen(path: db.path)) {
+            try SharedDatabase.RawHandle(attachedTo: raw.pointer, of: db)
         }
         try raw.execute("COMMIT")
         // Nobody waits for a turn that was not had.
@@ -99,21 +99,21 @@ import Testing
         let db = try open()
         let other = try open("other", busyTimeout: .milliseconds(300))
         let (raw, handle) = try attach(db)
-        #expect(throws: HandleError.transactionLeftOpen(path: db.path, after: nil)) {
+        #expect(throws: RawHandleError.transactionLeftOpen(path: db.path, after: nil)) {
             try handle.turn { try raw.execute("BEGIN IMMEDIATE; INSERT INTO player (name) VALUES ('A')") }
         }
         #expect(handle.isInTurn)
         let error = #expect(throws: DatabaseError.self) { try other.insert("B") }
         #expect(error?.resultCode == .SQLITE_BUSY)
         #expect(error?.message?.contains("'app'") == true, "\(error as Any)")
-        #expect(throws: HandleError.transactionLeftOpen(path: db.path, after: nil)) { try handle.endTurn() }
+        #expect(throws: RawHandleError.transactionLeftOpen(path: db.path, after: nil)) { try handle.endTurn() }
         try raw.execute("COMMIT")
         // The closure's thread may be gone.
         let ended = await onThread { Result { try handle.endTurn() } }
         try ended.get()
         try other.insert("B")
         // What the closure threw is told, too.
-        let thrown = #expect(throws: HandleError.self) {
+        let thrown = #expect(throws: RawHandleError.self) {
             try handle.turn {
                 try raw.execute("BEGIN IMMEDIATE")
                 throw Refused()
@@ -130,28 +130,28 @@ import Testing
     @Test func turnsEndOnceAndOnTheirThread() async throws {
         let db = try open()
         let (raw, handle) = try attach(db)
-        #expect(throws: HandleError.noTurn(path: db.path)) { try handle.endTurn() }
+        #expect(throws: RawHandleError.noTurn(path: db.path)) { try handle.endTurn() }
         let thread = OneThread()
         try await thread.run { try handle.beginTurn() }
-        #expect(throws: HandleError.wrongThread(path: db.path)) { try handle.endTurn() }
+        #expect(throws: RawHandleError.wrongThread(path: db.path)) { try handle.endTurn() }
         try await thread.run {
-            #expect(throws: HandleError.nestedTurn(path: db.path)) { try handle.beginTurn() }
-            #expect(throws: HandleError.nestedTurn(path: db.path)) { try handle.turn {} }
-            #expect(throws: HandleError.detachedInTurn(path: db.path)) { try handle.detach() }
+            #expect(throws: RawHandleError.nestedTurn(path: db.path)) { try handle.beginTurn() }
+            #expect(throws: RawHandleError.nestedTurn(path: db.path)) { try handle.turn {} }
+            #expect(throws: RawHandleError.detachedInTurn(path: db.path)) { try handle.detach() }
             try raw.insert("A")
             try handle.endTurn(tables: ["player"])
-            #expect(throws: HandleError.noTurn(path: db.path)) { try handle.endTurn() }
+            #expect(throws: RawHandleError.noTurn(path: db.path)) { try handle.endTurn() }
         }
         try nestInWrite(db, handle)
         try handle.detach()
         try handle.detach()
-        #expect(throws: HandleError.detached(path: db.path)) { try handle.beginTurn() }
+        #expect(throws: RawHandleError.detached(path: db.path)) { try handle.beginTurn() }
         #expect(try db.names() == ["A"])
     }
 
-    private func nestInWrite(_ db: SharedDatabase, _ handle: SharedDatabase.Handle) throws {
+    private func nestInWrite(_ db: SharedDatabase, _ handle: SharedDatabase.RawHandle) throws {
         try db.write { _ in
-            #expect(throws: HandleError.nestedTurn(path: db.path)) { try handle.beginTurn() }
+            #expect(throws: RawHandleError.nestedTurn(path: db.path)) { try handle.beginTurn() }
             return
         }
     }
@@ -161,7 +161,7 @@ import Testing
         let (_, first) = try attach(db)
         let (raw, second) = try attach(db)
         try first.turn {
-            _ = #expect(throws: HandleError.nestedTurn(path: db.path)) { try second.turn {} }
+            _ = #expect(throws: RawHandleError.nestedTurn(path: db.path)) { try second.turn {} }
         }
         try second.turn { try raw.insert("A") }
     }
@@ -170,10 +170,10 @@ import Testing
     @Test func deallocationWithinATurn() async throws {
         let db = try open()
         let raw = try RawSQLite(db.path)
-        let seen = Shared<[Change]>([])
+        let seen = Shared<[DatabaseChange]>([])
         let cancellable = try db.observeChanges(on: nil) { change in seen.change { $0.append(change) } }
         do {
-            let handle = try SharedDatabase.Handle(attachedTo: raw.pointer, of: db)
+            let handle = try SharedDatabase.RawHandle(attachedTo: raw.pointer, of: db)
             try handle.beginTurn(tables: ["player"])
             try raw.insert("A")
         }
@@ -202,7 +202,7 @@ import Testing
         #expect(try db.names() == ["A"])
         try db.close()
         #expect(throws: DatabaseError.self) { try handle.beginTurn() }
-        #expect(throws: DatabaseError.self) { try SharedDatabase.Handle(attachedTo: raw.pointer, of: db) }
+        #expect(throws: DatabaseError.self) { try SharedDatabase.RawHandle(attachedTo: raw.pointer, of: db) }
         // The connection goes on, as a stranger's.
         try raw.insert("B")
     }

@@ -21,11 +21,11 @@ import Testing
         options.process = ProcessSuspension()
         change(&options)
         let url = folder.file("players.sqlite")
-        return try SharedDatabase.open(at: url, schema: Schema(migrator()), as: author, options: options)
+        return try SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: author, options: options)
     }
 
     /// Runs `body` while another thread has the turn of a handle.
-    private func whileTaken(_ handle: SharedDatabase.Handle, _ body: () async throws -> Void) async throws {
+    private func whileTaken(_ handle: SharedDatabase.RawHandle, _ body: () async throws -> Void) async throws {
         let release = DispatchSemaphore(value: 0)
         let holder = Task {
             await onThread { Result { try handle.turn { release.wait() } } }
@@ -43,7 +43,7 @@ import Testing
     @Test func timeoutsSayWhoHasTheTurn() async throws {
         let db = try open()
         let raw = try RawSQLite(db.path)
-        let handle = try SharedDatabase.Handle(attachedTo: raw.pointer, of: db)
+        let handle = try SharedDatabase.RawHandle(attachedTo: raw.pointer, of: db)
         try await whileTaken(handle) {
             let outcome = await onThread { Result { try handle.beginTurn(timeout: .milliseconds(300)) } }
             let error = #expect(throws: DatabaseError.self) { try outcome.get() }
@@ -56,7 +56,7 @@ import Testing
     @Test func cancellationEndsTheWaitForAnotherThread() async throws {
         let db = try open { $0.busyTimeout = .seconds(600) }
         let raw = try RawSQLite(db.path)
-        let handle = try SharedDatabase.Handle(attachedTo: raw.pointer, of: db)
+        let handle = try SharedDatabase.RawHandle(attachedTo: raw.pointer, of: db)
         try await whileTaken(handle) {
             let waiting = Task { try await handle.withTurn {} }
             waiting.cancel()
@@ -68,7 +68,7 @@ import Testing
     @Test func cancellationEndsTheWaitForAnotherTask() async throws {
         let db = try open { $0.busyTimeout = .seconds(600) }
         let raw = try RawSQLite(db.path)
-        let handle = try SharedDatabase.Handle(attachedTo: raw.pointer, of: db)
+        let handle = try SharedDatabase.RawHandle(attachedTo: raw.pointer, of: db)
         let release = DispatchSemaphore(value: 0)
         let holder = Task { try await handle.withTurn { release.wait() } }
         try await eventually("it has the turn") { handle.isInTurn }
@@ -89,7 +89,7 @@ import Testing
             }
         }
         let raw = try RawSQLite(db.path)
-        let handle = try SharedDatabase.Handle(attachedTo: raw.pointer, of: db)
+        let handle = try SharedDatabase.RawHandle(attachedTo: raw.pointer, of: db)
         try await whileTaken(handle) {
             let outcome = await onThread { Result { try handle.beginTurn() } }
             let error = #expect(throws: DatabaseError.self) { try outcome.get() }
@@ -102,7 +102,7 @@ import Testing
     @Test func keptTurnsAreNotWaitedFor() async throws {
         let db = try open { $0.busyTimeout = .seconds(600) }
         let raw = try RawSQLite(db.path)
-        let handle = try SharedDatabase.Handle(attachedTo: raw.pointer, of: db)
+        let handle = try SharedDatabase.RawHandle(attachedTo: raw.pointer, of: db)
         let goOn = DispatchSemaphore(value: 0)
         let keeping = Task {
             await onThread {
@@ -125,11 +125,11 @@ import Testing
         try await eventually("another thread wants it") { isWaiting.value }
         goOn.signal()
         let kept = await keeping.value
-        #expect(throws: HandleError.transactionLeftOpen(path: db.path, after: nil)) { try kept.get() }
+        #expect(throws: RawHandleError.transactionLeftOpen(path: db.path, after: nil)) { try kept.get() }
         let waited = await waiting.value
         let later = await onThread { Result { try handle.beginTurn() } }
         for outcome in [waited, later] {
-            let error = #expect(throws: HandleError.self) { try outcome.get() }
+            let error = #expect(throws: RawHandleError.self) { try outcome.get() }
             guard case .turnKept(db.path, let site?) = error else {
                 Issue.record("\(error as Any)")
                 continue
@@ -148,7 +148,7 @@ import Testing
     @Test func closuresMayEndTheirTurn() async throws {
         let db = try open()
         let raw = try RawSQLite(db.path)
-        let handle = try SharedDatabase.Handle(attachedTo: raw.pointer, of: db)
+        let handle = try SharedDatabase.RawHandle(attachedTo: raw.pointer, of: db)
         let isEnded = DispatchSemaphore(value: 0)
         let hasBegun = DispatchSemaphore(value: 0)
         let mayEnd = DispatchSemaphore(value: 0)
@@ -187,7 +187,7 @@ import Testing
         let other = try open("other")
         let db = try open { $0.busyTimeout = .seconds(600) }
         let raw = try RawSQLite(db.path)
-        let handle = try SharedDatabase.Handle(attachedTo: raw.pointer, of: db)
+        let handle = try SharedDatabase.RawHandle(attachedTo: raw.pointer, of: db)
         let release = DispatchSemaphore(value: 0)
         let isWriting = Shared(false)
         let writing = Task {
@@ -214,11 +214,11 @@ import Testing
         try await second.get()
         for outcome in waiting {
             let result = await outcome.value
-            #expect(throws: HandleError.detached(path: db.path)) { try result.get() }
+            #expect(throws: RawHandleError.detached(path: db.path)) { try result.get() }
         }
         release.signal()
         try await writing.value.get()
-        #expect(throws: HandleError.detached(path: db.path)) { try handle.beginTurn() }
+        #expect(throws: RawHandleError.detached(path: db.path)) { try handle.beginTurn() }
         try db.close()
     }
 
@@ -226,7 +226,7 @@ import Testing
     @Test func closingWhileAHandleWaitsAtTheGate() async throws {
         let db = try open()
         let raw = try RawSQLite(db.path)
-        let handle = try SharedDatabase.Handle(attachedTo: raw.pointer, of: db)
+        let handle = try SharedDatabase.RawHandle(attachedTo: raw.pointer, of: db)
         #expect(await onThread { db.suspend(deadline: .now + .milliseconds(200)) }.outcome == .released)
         let isWaiting = Shared(false)
         let waiting = Task {

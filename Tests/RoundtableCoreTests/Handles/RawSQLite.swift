@@ -46,7 +46,7 @@ final class RawSQLite: @unchecked Sendable {
     }
 }
 
-extension SharedDatabase.Handle {
+extension SharedDatabase.RawHandle {
     func turn<T>(tables: Set<String>? = nil, _ body: () throws -> T) throws -> T {
         try withTurn(tables: tables, body)
     }

@@ -21,7 +21,7 @@ import class RoundtableTestSupport.TimedTrial
     private func open(_ author: String, _ mode: SharedDatabase.BusyMode? = nil) throws -> SharedDatabase {
         var options = SharedDatabase.Options()
         if let mode { options.busyMode = mode }
-        return try SharedDatabase.open(at: url, schema: Schema(migrator()), as: author, options: options)
+        return try SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: author, options: options)
     }
 
     /// Runs `body` while another participant is in a transaction. `end` ends that, and waits for it.
@@ -150,7 +150,7 @@ import class RoundtableTestSupport.TimedTrial
             isAsked.change { $0 = true }
             return true
         }
-        let schema = Schema(migrator())
+        let schema = SharedSchema(migrator())
         let db = try await SharedDatabase.open(at: url, schema: schema, as: "patient", options: options)
         var configuration = Configuration()
         configuration.allowsUnsafeTransactions = true
@@ -204,7 +204,7 @@ import class RoundtableTestSupport.TimedTrial
                     asked.change { $0 = true }
                     return false
                 }
-            let schema = Schema(migrator(upTo: 2))
+            let schema = SharedSchema(migrator(upTo: 2))
             let began = ContinuousClock.now
             let error = #expect(throws: DatabaseError.self) {
                 try SharedDatabase.open(at: url, schema: schema, as: "late", options: options) as SharedDatabase

@@ -130,7 +130,7 @@ private final class PlayedProtectionClasses: Sendable {
                 looks.change { $0 += 1 }
                 #expect(found >= .untilFirstUnlock)
             }) {
-                let db = try SharedDatabase.open(at: url, schema: Schema(migrator()), as: "app")
+                let db = try SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: "app")
                 #expect(classes.ofFile(url.path) == classOfNewFiles)
                 #expect(try #require(classes.ofFile(shm)) >= .untilFirstUnlock)
                 // The other name keeps the file, so that its number is not given to the next one.
@@ -175,7 +175,7 @@ private final class PlayedProtectionClasses: Sendable {
         let url = folder.file("db.sqlite")
         let classes = PlayedProtectionClasses(ofNewFiles: .complete, maySet: false)
         try ProtectionClasses.$ofTest.withValue(classes.classes) {
-            let db = try SharedDatabase.open(at: url, schema: Schema(migrator()), as: "app")
+            let db = try SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: "app")
             guard case .system(let error) = db.seat.unusable else {
                 return #expect(Bool(false), "\(String(describing: db.seat.unusable))")
             }

@@ -17,7 +17,7 @@ import Testing
     private var url: URL { folder.file("players.sqlite") }
 
     private func open(_ author: String = "app") throws -> SharedDatabase {
-        try SharedDatabase.open(at: url, schema: Schema(migrator()), as: author)
+        try SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: author)
     }
 
     private func mark() throws { try Data("damaged".utf8).write(to: URL(fileURLWithPath: url.path + Fence.suffix)) }
@@ -41,7 +41,7 @@ import Testing
         var connection: OpaquePointer?
         #expect(sqlite3_open_v2(url.path, &connection, SQLITE_OPEN_READWRITE, nil) == SQLITE_OK)
         defer { sqlite3_close(connection) }
-        let handle = try SharedDatabase.Handle(attachedTo: try #require(connection), of: database)
+        let handle = try SharedDatabase.RawHandle(attachedTo: try #require(connection), of: database)
         defer { try? handle.detach() }
         try mark()
         database.announceFence()
@@ -90,7 +90,7 @@ import Testing
         try (open() as SharedDatabase).close()
         try mark()
         expectRefusal { _ = try open() }
-        let answer = try SharedDatabase.openReadOnly(at: url, schema: Schema(migrator()), as: "reader")
+        let answer = try SharedDatabase.openReadOnly(at: url, schema: SharedSchema(migrator()), as: "reader")
         guard case .available = answer else {
             Issue.record("\(answer)")
             return

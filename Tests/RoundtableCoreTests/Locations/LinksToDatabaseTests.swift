@@ -38,7 +38,7 @@ import Testing
                 try database.execute(sql: "INSERT INTO entry (text) VALUES ('own')")
                 let before = try locks(target)
                 #expect(!before.isEmpty)
-                let contents = try Outbox.contents(forDatabaseAt: world.url)
+                let contents = try CommandOutbox.contents(forDatabaseAt: world.url)
                 #expect(contents.damaged.count == 1 && contents.waiting.count == 1)
                 let expected = SnapshotFileError.databaseFile(path: snapshot.url.path, database: db.path)
                 #expect(throws: expected) { try snapshot.read() }

@@ -139,7 +139,7 @@
             let db = try open()
             defer { try? db.close() }
             try db.write { try $0.execute(sql: "CREATE TABLE t (a)") }
-            let outbox = try Outbox(forDatabaseAt: url, as: "app")
+            let outbox = try CommandOutbox(forDatabaseAt: url, as: "app")
             _ = try outbox.submit(AddEntry(text: "a"))
             let paths = try FileManager.default.subpathsOfDirectory(atPath: folder.file("data").path)
             #expect(paths.count > 5, "\(paths)")
@@ -158,7 +158,7 @@
             let db = try open()
             defer { try? db.close() }
             try db.write { try $0.execute(sql: "CREATE TABLE t (a)") }
-            let outbox = try Outbox(forDatabaseAt: url, as: "app")
+            let outbox = try CommandOutbox(forDatabaseAt: url, as: "app")
             _ = try outbox.submit(AddEntry(text: "a"))
             let paths = try FileManager.default.subpathsOfDirectory(atPath: folder.file("data").path)
             #expect(paths.count > 5, "\(paths)")

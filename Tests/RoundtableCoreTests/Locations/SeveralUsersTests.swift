@@ -45,11 +45,12 @@
             if case .available(let db) = answer { try db.close() }
         }
 
-        private func findings(outbox: URL? = nil) throws -> [Diagnosis.Finding] {
-            try Diagnosis(ofDatabaseAt: url, outboxFolder: outbox).findings
+        private func findings(outbox: URL? = nil) throws -> [DatabaseDiagnosis.Finding] {
+            try DatabaseDiagnosis(ofDatabaseAt: url, outboxFolder: outbox).findings
         }
 
-        private func finding(_ topic: Diagnosis.Topic, outbox: URL? = nil) throws -> Diagnosis.Finding? {
+        private func finding(_ topic: DatabaseDiagnosis.Topic, outbox: URL? = nil) throws -> DatabaseDiagnosis.Finding?
+        {
             try findings(outbox: outbox).first { $0.topic == topic }
         }
 
@@ -154,7 +155,7 @@
             #expect(chmod(path + "-shm", 0o600) == 0)
             let found = try #require(try await OtherUser.run { try finding(.permissions) })
             #expect(found.severity == .error && found.location == path + "-shm")
-            #expect(found.what.contains("owner 0, group 0 and mode 600"))
+            #expect(found.message.contains("owner 0, group 0 and mode 600"))
             // The superuser may open it, and others may not.
             #expect(try finding(.permissions)?.severity == .warning)
         }
@@ -168,7 +169,7 @@
             #expect(try finding(.permissions)?.location == controlBlock)
             // Another group is kept out by what the group may do.
             #expect(chmod(controlBlock, 0o660) == 0 && chown(controlBlock, 65533, 65533) == 0)
-            #expect(try finding(.permissions)?.what.contains("group 65533") == true)
+            #expect(try finding(.permissions)?.message.contains("group 65533") == true)
         }
 
         /// A file that more users may read than the database.
@@ -176,20 +177,20 @@
             // SQLite mends the mode of an empty -wal file.
             #expect(chmod(path + "-shm", 0o664) == 0)
             let found = try #require(try finding(.permissions))
-            #expect(found.severity == .warning && found.what.contains("users may read or write it"))
-            #expect(found.what.hasPrefix("The -shm file has"))
+            #expect(found.severity == .warning && found.message.contains("users may read or write it"))
+            #expect(found.message.hasPrefix("The -shm file has"))
             // A file that everybody may use is no reason to say that of the database.
-            #expect(!found.next.contains(path))
+            #expect(!found.advice.contains(path))
             #expect(chmod(path + "-shm", 0o660) == 0 && chmod(path, 0o640) == 0)
             let forGroup = try #require(try findings().first { $0.location == path + "-shm" })
-            #expect(forGroup.next.contains("chmod 660 \(path.shellQuotedPath). If they are not"))
+            #expect(forGroup.advice.contains("chmod 660 \(path.shellQuotedPath). If they are not"))
         }
 
         @Test func aDatabaseThatThisProcessMayOnlyRead() async throws {
             for suffix in ["", "-wal", "-shm"] { #expect(chmod(path + suffix, 0o640) == 0) }
             #expect(chmod(controlBlock, 0o640) == 0)
             let found = try #require(try await OtherUser.run { try finding(.permissions) })
-            #expect(found.severity == .notice && found.what.contains("(user 65534) may read the database"))
+            #expect(found.severity == .notice && found.message.contains("(user 65534) may read the database"))
             #expect(try finding(.permissions) == nil)
         }
 
@@ -199,7 +200,7 @@
             let url = url
             try await OtherUser.run(as: user) {
                 let outbox =
-                    try folder.map { try Outbox(at: $0, as: "a") } ?? Outbox(forDatabaseAt: url, as: "a")
+                    try folder.map { try CommandOutbox(at: $0, as: "a") } ?? CommandOutbox(forDatabaseAt: url, as: "a")
                 _ = try outbox.submit(AddEntry(text: "a"))
             }
         }
@@ -227,10 +228,10 @@
             for name in [path + "-outbox", path + "-outbox/commands"] { #expect(chmod(name, 0o755) == 0) }
             let found = try #require(try finding(.permissions))
             #expect(found.severity == .warning && found.location == path + "-outbox")
-            #expect(found.what.contains("owner 65533") && found.what.contains("'commands' in it"))
-            #expect(found.next.contains("chgrp -R 0") && found.next.contains("mode 2770"))
+            #expect(found.message.contains("owner 65533") && found.message.contains("'commands' in it"))
+            #expect(found.advice.contains("chgrp -R 0") && found.advice.contains("mode 2770"))
             let own = try await OtherUser.run { try finding(.permissions) }
-            #expect(own?.severity == .error && own?.what.contains("user 65534") == true)
+            #expect(own?.severity == .error && own?.message.contains("user 65534") == true)
         }
 
         /// A folder for others, in which the owner may not even look.

@@ -18,7 +18,7 @@ import Testing
     }
 
     private func open(_ url: URL) throws -> SharedDatabase {
-        try SharedDatabase.open(at: url, schema: Schema(migrator()), as: "app")
+        try SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: "app")
     }
 
     @Test func filesAreShared() throws {
@@ -66,7 +66,7 @@ import Testing
             #expect(try named == DatabaseURI(location).description && why.contains(reason), "\(why)")
             #expect(why.contains("UnsharedDatabase") || why.contains("Leave it out"))
             #expect(throws: refusal) {
-                try SharedDatabase.openReadOnly(at: location, schema: Schema(migrator()), as: "app")
+                try SharedDatabase.openReadOnly(at: location, schema: SharedSchema(migrator()), as: "app")
                     as SharedDatabase.Availability
             }
         }
@@ -83,7 +83,7 @@ import Testing
         let db = try open(url)
         let reader = try await SharedDatabase.open(
             at: url.sqlite("mode=ro"),
-            schema: Schema(migrator()),
+            schema: SharedSchema(migrator()),
             as: "reader"
         )
         #expect(reader.role == .readOnly)
@@ -94,14 +94,14 @@ import Testing
         await #expect(throws: newer) {
             try await SharedDatabase.open(
                 at: url.sqlite("mode=ro"),
-                schema: Schema(migrator(upTo: 2)),
+                schema: SharedSchema(migrator(upTo: 2)),
                 as: "reader"
             )
         }
         guard
             case .available = try await SharedDatabase.openReadOnly(
                 at: url.sqlite("mode=rw"),
-                schema: Schema(migrator()),
+                schema: SharedSchema(migrator()),
                 as: "reader",
                 waitingUpTo: .seconds(1)
             )

@@ -28,7 +28,7 @@ import Testing
             case 0:
                 var options = SharedDatabase.Options()
                 options.busyTimeout = .seconds(60)
-                return try SharedDatabase.open(at: url, schema: Schema(migrator()), as: author, options: options)
+                return try SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: author, options: options)
                     as SharedDatabase
             case 1: return try UnsharedDatabase.openQueue(at: url, configuration: configuration)
             case 2: return try UnsharedDatabase.openPool(at: url, configuration: configuration)

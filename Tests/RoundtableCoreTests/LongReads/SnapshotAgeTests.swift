@@ -25,7 +25,7 @@ import Testing
     ) throws -> SharedDatabase {
         var options = SharedDatabase.Options()
         change(&options)
-        return try SharedDatabase.open(at: url, schema: Schema(migrator()), as: author, options: options)
+        return try SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: author, options: options)
     }
 
     private func add(to db: SharedDatabase) throws {
@@ -214,7 +214,7 @@ import Testing
 extension SharedDatabaseSnapshot {
     func readNow<T>(_ value: (Database) throws -> T) throws -> T { try read(value) }
     @discardableResult
-    func advanceNow() throws -> [Change] { try advance() }
+    func advanceNow() throws -> [DatabaseChange] { try advance() }
 }
 
 extension SharedDatabase {

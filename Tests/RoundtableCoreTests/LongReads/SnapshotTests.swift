@@ -26,11 +26,11 @@ import Testing
     ) throws -> SharedDatabase {
         var options = SharedDatabase.Options()
         change(&options)
-        return try SharedDatabase.open(at: url, schema: Schema(migrator()), as: author, options: options)
+        return try SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: author, options: options)
     }
 
     private func openReadOnly() throws -> SharedDatabase {
-        let answer = try SharedDatabase.openReadOnly(at: url, schema: Schema(migrator()), as: "reader")
+        let answer = try SharedDatabase.openReadOnly(at: url, schema: SharedSchema(migrator()), as: "reader")
         guard case .available(let db) = answer else { throw CancellationError() }
         return db
     }

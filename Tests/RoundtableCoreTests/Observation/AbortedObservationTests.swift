@@ -23,7 +23,7 @@ import Testing
         options.process = process ?? self.process
         return try SharedDatabase.open(
             at: folder.file("players.sqlite"),
-            schema: Schema(migrator()),
+            schema: SharedSchema(migrator()),
             as: author,
             options: options
         )
@@ -33,7 +33,7 @@ import Testing
         try db.write { _ = try Player(name: name).inserted($0) }
     }
 
-    private func suspend(_ db: SharedDatabase, milliseconds: Int) async -> Suspension {
+    private func suspend(_ db: SharedDatabase, milliseconds: Int) async -> SuspensionReport {
         await onThread { db.suspend(deadline: .now + .milliseconds(milliseconds)) }
     }
 

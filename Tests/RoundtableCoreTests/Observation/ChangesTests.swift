@@ -18,7 +18,7 @@ import Testing
     private var block: String { ControlBlock.path(forDatabaseAt: url.path) }
 
     private func open(_ author: String) throws -> SharedDatabase {
-        try SharedDatabase.open(at: url, schema: Schema(migrator()), as: author)
+        try SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: author)
     }
 
     private func openReadOnly(_ author: String) throws -> SharedDatabase {
@@ -30,7 +30,7 @@ import Testing
 
     /// The changes so far, in their order.
     private final class Log: Sendable {
-        private let changes = Shared<[Change]>([])
+        private let changes = Shared<[DatabaseChange]>([])
         private let cancellable = Shared<AnyDatabaseCancellable?>(nil)
 
         init(_ db: SharedDatabase, in regions: any DatabaseRegionConvertible...) throws {
@@ -45,7 +45,7 @@ import Testing
             self.cancellable.change { $0 = cancellable }
         }
 
-        var all: [Change] { changes.value }
+        var all: [DatabaseChange] { changes.value }
         func cancel() { cancellable.value?.cancel() }
     }
 
@@ -119,7 +119,7 @@ import Testing
         try await eventually("all are told to another") {
             fast.all.first.map { $0.sequence + 299 } == fast.all.last?.sequence
         }
-        var changes: [Change] = []
+        var changes: [DatabaseChange] = []
         while changes.count < 256, let change = try await iterator.next() { changes.append(change) }
         #expect(changes[0..<255].allSatisfy { $0.detail == .commit })
         #expect(changes[255].detail == .several)
@@ -217,7 +217,7 @@ import Testing
         options.configuration.prepareDatabase { db in
             try db.execute(sql: "ATTACH DATABASE ? AS other", arguments: [other])
         }
-        let a = try await SharedDatabase.open(at: url, schema: Schema(migrator()), as: "a", options: options)
+        let a = try await SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: "a", options: options)
         try await a.write { db in
             try db.execute(
                 sql: """
@@ -266,7 +266,7 @@ import Testing
         options.configuration.prepareDatabase { db in
             try db.execute(sql: "ATTACH DATABASE ? AS other", arguments: [other])
         }
-        let schema = Schema(migrator())
+        let schema = SharedSchema(migrator())
         let a = try await SharedDatabase.open(at: url, schema: schema, as: "a", options: options)
         let b = try await SharedDatabase.open(at: url, schema: schema, as: "b", options: options)
         let (logA, logB) = try (Log(a), Log(b))

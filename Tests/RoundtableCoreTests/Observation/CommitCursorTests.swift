@@ -66,7 +66,7 @@ import Testing
 
     init() throws { folder = try TemporaryFolder() }
 
-    private func move(_ cursor: inout CommitCursor, to target: UInt32, in database: Database) -> [Change] {
+    private func move(_ cursor: inout CommitCursor, to target: UInt32, in database: Database) -> [DatabaseChange] {
         cursor.move(to: target, presentCounter: { database.counter }, owns: { owner, _ in owner == database.owner(0) })
     }
 
@@ -191,7 +191,7 @@ import Testing
                     #expect(told.map(\.sequence) == made.map { UInt64($0.counter) }, "\(context)")
                     #expect(told.map(\.tableNames) == made.map(\.tables), "\(context)")
                 } else {
-                    let all = told.map(\.tables).reduce(Change.Tables.some([])) { $0.union($1) }
+                    let all = told.map(\.tables).reduce(DatabaseChange.Tables.some([])) { $0.union($1) }
                     for commit in made {
                         switch all {
                         case .fullDatabase: break

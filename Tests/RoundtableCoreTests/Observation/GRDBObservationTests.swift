@@ -20,7 +20,7 @@ import Testing
     {
         var options = SharedDatabase.Options()
         change(&options)
-        return try SharedDatabase.open(at: url, schema: Schema(migrator()), as: author, options: options)
+        return try SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: author, options: options)
     }
 
     private func openReadOnly(_ author: String) throws -> SharedDatabase {

@@ -16,7 +16,7 @@ import Testing
     }
 
     private func open(_ author: String) throws -> SharedDatabase {
-        try SharedDatabase.open(at: url, schema: Schema(migrator()), as: author)
+        try SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: author)
     }
 
     private func tables(_ db: SharedDatabase) throws -> (Shared<[Set<String>?]>, AnyDatabaseCancellable) {

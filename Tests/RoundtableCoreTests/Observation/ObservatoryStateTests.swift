@@ -188,7 +188,7 @@ import Testing
 
     init() throws {
         folder = try TemporaryFolder()
-        db = try SharedDatabase.open(at: folder.file("players.sqlite"), schema: Schema(migrator()), as: "a")
+        db = try SharedDatabase.open(at: folder.file("players.sqlite"), schema: SharedSchema(migrator()), as: "a")
     }
 
     @Test func observationsThatStartTogetherShareAConnection() async throws {

@@ -15,7 +15,7 @@ import Testing
 
     init() throws {
         folder = try TemporaryFolder()
-        db = try SharedDatabase.open(at: folder.file("players.sqlite"), schema: Schema(migrator()), as: "own")
+        db = try SharedDatabase.open(at: folder.file("players.sqlite"), schema: SharedSchema(migrator()), as: "own")
     }
 
     private typealias Values = Shared<[Int]>
@@ -159,7 +159,7 @@ import Testing
         options.configuration.prepareDatabase { try $0.execute(sql: "ATTACH ? AS side", arguments: [path]) }
         let db = try await SharedDatabase.open(
             at: folder.file("attaching.sqlite"),
-            schema: Schema(migrator()),
+            schema: SharedSchema(migrator()),
             as: "own",
             options: options
         )
@@ -187,7 +187,7 @@ import Testing
         }
         let db = try await SharedDatabase.open(
             at: folder.file("attaching.sqlite"),
-            schema: Schema(migrator()),
+            schema: SharedSchema(migrator()),
             as: "own",
             options: options
         )
@@ -225,7 +225,7 @@ import Testing
     @Test func theFirstFetchKnowsTheSchema() async throws {
         let other = try await SharedDatabase.open(
             at: folder.file("players.sqlite"),
-            schema: Schema(migrator()),
+            schema: SharedSchema(migrator()),
             as: "other"
         )
         try insert()

@@ -21,9 +21,9 @@ extension NewerSchemaTests {
         #expect(try old.perform(AddPlayer(name: "A")).isApplied)
         try world.migrateElsewhere(UpgradeWorld.addsColumn)
         let migrator = world.newerMigrator(UpgradeWorld.addsColumn)
-        let new = try SharedDatabase.open(at: world.url, schema: Schema(migrator), as: "new")
+        let new = try SharedDatabase.open(at: world.url, schema: SharedSchema(migrator), as: "new")
         #expect(try !old.perform(AddPlayer(name: "B")).isApplied)
-        let outbox = try Outbox(forDatabaseAt: world.url, as: "widget")
+        let outbox = try CommandOutbox(forDatabaseAt: world.url, as: "widget")
         try outbox.submit(AddPlayer(name: "C"))
         for _ in 1...10 { #expect(throws: world.tooNew([UpgradeWorld.addsColumn])) { try drain() } }
         #expect(try new.names() == ["A"])
@@ -47,7 +47,7 @@ extension NewerSchemaTests {
     @Test(arguments: [UpgradeWorld.addsColumn, UpgradeWorld.changesRows]) func rawHandles(migration: String) throws {
         let old = try world.open()
         let raw = try RawSQLite(old.path)
-        let handle = try SharedDatabase.Handle(attachedTo: raw.pointer, of: old)
+        let handle = try SharedDatabase.RawHandle(attachedTo: raw.pointer, of: old)
         try handle.turn { try raw.insert("A") }
         try world.migrateElsewhere(migration)
         for _ in 1...2 {
@@ -56,7 +56,7 @@ extension NewerSchemaTests {
         #expect(throws: world.tooNew([migration])) { try handle.beginTurn() }
         #expect(!handle.isInTurn)
         let migrator = world.newerMigrator(migration)
-        let new = try SharedDatabase.open(at: world.url, schema: Schema(migrator), as: "new")
+        let new = try SharedDatabase.open(at: world.url, schema: SharedSchema(migrator), as: "new")
         try new.insert("C")
         #expect(try new.names() == ["A", "C"])
         let participants = try #require(new.seat.participant).block.participants()
@@ -68,7 +68,7 @@ extension NewerSchemaTests {
     @Test func rawHandlesThatGoOn() throws {
         let old = try world.open { $0.newerSchemaPolicy = .continue }
         let raw = try RawSQLite(old.path)
-        let handle = try SharedDatabase.Handle(attachedTo: raw.pointer, of: old)
+        let handle = try SharedDatabase.RawHandle(attachedTo: raw.pointer, of: old)
         try world.migrateElsewhere(UpgradeWorld.addsColumn)
         try handle.turn { try raw.insert("A") }
         #expect(try old.names() == ["A"])
@@ -122,7 +122,7 @@ extension NewerSchemaTests {
         options.reporter = EventReporter(path: "", author: "old") { event in
             if let event = event as? SchemaEvent { events.change { $0.append(event) } }
         }
-        let watch = try #require(NewerSchemaWatch(Schema(migrator()), path: "", options: options))
+        let watch = try #require(NewerSchemaWatch(SharedSchema(migrator()), path: "", options: options))
         var sight = NewerSchemaWatch.Sight()
         watch.look(&sight, at: .init(schemaVersion: 3)) { ["v1", "v2", "v3"] }
         let newest = SchemaEvent.becameNewer(unknownMigrations: ["v2", "v3"])
@@ -142,7 +142,7 @@ extension NewerSchemaTests {
             let status = try DatabaseStatus(ofDatabaseAt: world.url)
             let shown = status.participants.filter(\.refusesWrites).map(\.author)
             #expect(shown == (isRefused ? [old.author] : []), sourceLocation: sourceLocation)
-            let findings = try Diagnosis(ofDatabaseAt: world.url).findings.filter { $0.topic == .writesRefused }
+            let findings = try DatabaseDiagnosis(ofDatabaseAt: world.url).findings.filter { $0.topic == .writesRefused }
             #expect(findings.count == (isRefused ? 1 : 0), sourceLocation: sourceLocation)
             #expect(findings.allSatisfy { $0.severity == .warning }, sourceLocation: sourceLocation)
         }

@@ -227,7 +227,7 @@ import Testing
     @Test func isClosedLater() async throws {
         let old = try world.open { $0.newerSchemaPolicy = .close }
         let raw = try RawSQLite(old.path)
-        let handle = try SharedDatabase.Handle(attachedTo: raw.pointer, of: old)
+        let handle = try SharedDatabase.RawHandle(attachedTo: raw.pointer, of: old)
         let hasTurn = DispatchSemaphore(value: 0)
         let mayEnd = DispatchSemaphore(value: 0)
         let turn = Task.detached {
@@ -367,7 +367,7 @@ import Testing
         let old = try world.open()
         var merged = DatabaseMigrator()
         merged.registerMigration("merged", merging: ["v1"]) { _, _ in }
-        let new = try SharedDatabase.open(at: world.url, schema: Schema(merged, merging: ["v1"]), as: "new")
+        let new = try SharedDatabase.open(at: world.url, schema: SharedSchema(merged, merging: ["v1"]), as: "new")
         // The only row of the table was replaced, in the same place.
         #expect(throws: world.tooNew(["merged"])) { try old.insert("A") }
         try new.insert("B")

@@ -27,7 +27,12 @@ import Testing
     ) throws -> SharedDatabase {
         var options = SharedDatabase.Options()
         change(&options)
-        return try SharedDatabase.open(at: url, schema: Schema(migrator(upTo: version)), as: author, options: options)
+        return try SharedDatabase.open(
+            at: url,
+            schema: SharedSchema(migrator(upTo: version)),
+            as: author,
+            options: options
+        )
     }
 
     /// A database of this program, in a file by itself.
@@ -133,7 +138,7 @@ import Testing
         try makeSource(["X", "Y"])
         var observations: [AnyDatabaseCancellable] = []
         var values: [Shared<Int>] = []
-        var changes: [Task<Change.Tables?, any Error>] = []
+        var changes: [Task<DatabaseChange.Tables?, any Error>] = []
         for db in [first, second] {
             let value = Shared(0)
             observations.append(
@@ -176,7 +181,7 @@ import Testing
         try FileManager.default.removeItem(at: source)
         try makeSource(["Z"], version: 2)
         let older = folder.file("older.sqlite")
-        let old = try await SharedDatabase.open(at: older, schema: Schema(migrator()), as: "old")
+        let old = try await SharedDatabase.open(at: older, schema: SharedSchema(migrator()), as: "old")
         await #expect(throws: SharedDatabaseError.schemaTooNew(path: source.path, unknownMigrations: ["v2"])) {
             try await old.replaceContent(with: source)
         }
@@ -225,7 +230,7 @@ import Testing
         try bytes.write(to: source)
         try await expectRefusal { if case .damaged = $0 { true } else { false } }
 
-        let readOnly = try await SharedDatabase.openReadOnly(at: url, schema: Schema(migrator()), as: "reader")
+        let readOnly = try await SharedDatabase.openReadOnly(at: url, schema: SharedSchema(migrator()), as: "reader")
         guard case .available(let reader) = readOnly else { throw TestKitError("the database is there") }
         try makeSource(["X"])
         let refused = await #expect(throws: DatabaseError.self) { try await reader.replaceContent(with: source) }

@@ -21,13 +21,13 @@ final class UpgradeWorld: Sendable {
         _ author: String = "old",
         _ change: (inout SharedDatabase.Options) -> Void = { _ in }
     ) throws -> SharedDatabase {
-        try SharedDatabase.open(at: url, schema: Schema(migrator()), as: author, options: options(change))
+        try SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: author, options: options(change))
     }
 
     func openReadOnly(_ change: (inout SharedDatabase.Options) -> Void = { _ in }) throws -> SharedDatabase {
         // Somebody has to make it.
         try open("maker").close()
-        let schema = Schema(migrator())
+        let schema = SharedSchema(migrator())
         switch try SharedDatabase.openReadOnly(at: url, schema: schema, as: "widget", options: options(change)) {
         case .available(let db): return db
         case .unavailable(let reason): throw Unavailable(reason: reason)

@@ -34,7 +34,7 @@ import Testing
         }
         let db = try await SharedDatabase.open(
             at: folder.file("a.db"),
-            schema: Schema(migrator()),
+            schema: SharedSchema(migrator()),
             as: "test",
             options: options
         )

@@ -31,7 +31,7 @@ final class SharedCommitWorld: @unchecked Sendable {
         change(&options)
         db = try SharedDatabase.open(
             at: folder.file("a.db"),
-            schema: Schema(migrator()),
+            schema: SharedSchema(migrator()),
             as: "test",
             options: options
         )

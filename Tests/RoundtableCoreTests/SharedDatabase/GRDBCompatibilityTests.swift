@@ -162,7 +162,7 @@ import Testing
 
     /// `Database.transactionDate` of a read is that of this read, not of an earlier one on the same connection.
     @Test func transactionDates() throws {
-        let db = try SharedDatabase.open(at: folder.file("dates.sqlite"), schema: Schema(migrator()), as: "test")
+        let db = try SharedDatabase.open(at: folder.file("dates.sqlite"), schema: SharedSchema(migrator()), as: "test")
         let dates = try (0..<2).map { _ in
             try db.read { db in
                 _ = try Player.fetchCount(db)
@@ -184,7 +184,7 @@ import Testing
         options.durability = .machine
         let db = try SharedDatabase.open(
             at: folder.file("a.sqlite"),
-            schema: Schema(migrator()),
+            schema: SharedSchema(migrator()),
             as: "test",
             options: options
         )

@@ -21,14 +21,14 @@ import Testing
     private func open(_ prepare: @escaping @Sendable (Database) throws -> Void) throws -> SharedDatabase {
         var options = SharedDatabase.Options()
         options.configuration.prepareDatabase(prepare)
-        return try SharedDatabase.open(at: url, schema: Schema(migrator()), as: "app", options: options)
+        return try SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: "app", options: options)
     }
 
     /// A configuration may take what it needs from another shared database.
     @Test func anotherDatabaseIsOpenedMeanwhile() throws {
         let other = folder.file("settings.sqlite")
         let db = try open { _ in
-            let settings = try SharedDatabase.open(at: other, schema: Schema(migrator()), as: "app")
+            let settings = try SharedDatabase.open(at: other, schema: SharedSchema(migrator()), as: "app")
             try settings.insert("setting")
             try settings.close()
         }
@@ -109,14 +109,14 @@ import Testing
             if isReadOnly {
                 let answer: SharedDatabase.Availability = try SharedDatabase.openReadOnly(
                     at: url,
-                    schema: Schema(migrator()),
+                    schema: SharedSchema(migrator()),
                     as: "reader",
                     options: options
                 )
                 guard case .available = answer else { return #expect(Bool(false), "\(answer)") }
             } else {
                 _ =
-                    try SharedDatabase.open(at: url, schema: Schema(migrator()), as: "app", options: options)
+                    try SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: "app", options: options)
                     as SharedDatabase
             }
         }
@@ -131,12 +131,12 @@ import Testing
                 let began = ContinuousClock.now
                 let error = #expect(throws: DatabaseError.self) {
                     if isReadOnly {
-                        let schema = Schema(migrator())
+                        let schema = SharedSchema(migrator())
                         _ =
                             try SharedDatabase.openReadOnly(at: url, schema: schema, as: "reader", options: options)
                             as SharedDatabase.Availability
                     } else {
-                        let schema = Schema(migrator(upTo: 2))
+                        let schema = SharedSchema(migrator(upTo: 2))
                         _ =
                             try SharedDatabase.open(at: url, schema: schema, as: "app", options: options)
                             as SharedDatabase
@@ -202,7 +202,7 @@ import Testing
             entered.signal()
             release.wait()
         }
-        let (url, schema) = (url, Schema(slow))
+        let (url, schema) = (url, SharedSchema(slow))
         func opening(_ author: String) -> Task<Void, any Error> {
             Task {
                 try await onThread {
@@ -246,7 +246,12 @@ import Testing
         options.configuration.prepareDatabase { db in db.add(transactionObserver: race) }
         var ours = migrator(upTo: 2)
         ours.registerMigration("v3") { try $0.create(table: "ours") { $0.autoIncrementedPrimaryKey("id") } }
-        let db: SharedDatabase = try SharedDatabase.open(at: url, schema: Schema(ours), as: "app", options: options)
+        let db: SharedDatabase = try SharedDatabase.open(
+            at: url,
+            schema: SharedSchema(ours),
+            as: "app",
+            options: options
+        )
         #expect(wins.value == 1)
         let applied = try db.read(ours.appliedIdentifiers)
         #expect(applied == ["v1", "v2", "v3"])
@@ -266,20 +271,20 @@ import Testing
         var own = migrator()
         own.registerMigration("own") { _ in throw CocoaError(.fileNoSuchFile) }
         let prefix = "\(url.path): the migration"
-        #expect { try SharedDatabase.open(at: url, schema: Schema(broken), as: "app") } throws: { error in
+        #expect { try SharedDatabase.open(at: url, schema: SharedSchema(broken), as: "app") } throws: { error in
             let error = error as? DatabaseError
             return error?.message == "\(prefix) 'Füllen' failed and was rolled back: no such column: nmae"
                 && error?.sql == "UPDATE player SET nmae = 'Arthur'" && error?.resultCode == .SQLITE_ERROR
         }
-        #expect { try SharedDatabase.open(at: url, schema: Schema(orphans), as: "app") } throws: { error in
+        #expect { try SharedDatabase.open(at: url, schema: SharedSchema(orphans), as: "app") } throws: { error in
             let error = error as? DatabaseError
             return error?.message?.hasPrefix("\(prefix) 'orphans' failed and was rolled back: FOREIGN KEY constraint")
                 == true
                 && error?.extendedResultCode == .SQLITE_CONSTRAINT_FOREIGNKEY
         }
-        #expect(throws: CocoaError.self) { try SharedDatabase.open(at: url, schema: Schema(own), as: "app") }
+        #expect(throws: CocoaError.self) { try SharedDatabase.open(at: url, schema: SharedSchema(own), as: "app") }
         // What came before the migration stays.
-        try SharedDatabase.open(at: url, schema: Schema(migrator()), as: "app").insert("Arthur")
+        try SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: "app").insert("Arthur")
     }
 }
 

@@ -12,12 +12,12 @@ import Testing
 
     private func open(_ change: (inout Configuration) -> Void) throws -> SharedDatabase {
         let url = folder.file("players.sqlite")
-        try (SharedDatabase.open(at: url, schema: Schema(migrator()), as: "app") as SharedDatabase).close()
+        try (SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: "app") as SharedDatabase).close()
         var options = SharedDatabase.Options()
         change(&options.configuration)
         let answer: SharedDatabase.Availability = try SharedDatabase.openReadOnly(
             at: url,
-            schema: Schema(migrator()),
+            schema: SharedSchema(migrator()),
             as: "reader",
             options: options
         )

@@ -28,11 +28,11 @@ import Testing
         options.process = process
         change(&options)
         guard readOnly else {
-            return try SharedDatabase.open(at: url, schema: Schema(migrator()), as: author, options: options)
+            return try SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: author, options: options)
         }
         let answer: SharedDatabase.Availability = try SharedDatabase.openReadOnly(
             at: url,
-            schema: Schema(migrator()),
+            schema: SharedSchema(migrator()),
             as: author,
             options: options
         )

@@ -38,11 +38,16 @@ private final class Gauge: Sendable {
     ) throws -> SharedDatabase {
         var options = SharedDatabase.Options()
         change(&options)
-        return try SharedDatabase.open(at: url, schema: Schema(migrator(upTo: version)), as: author, options: options)
+        return try SharedDatabase.open(
+            at: url,
+            schema: SharedSchema(migrator(upTo: version)),
+            as: author,
+            options: options
+        )
     }
 
     private func openReadOnly(version: Int = 1) throws -> SharedDatabase.Availability {
-        try SharedDatabase.openReadOnly(at: url, schema: Schema(migrator(upTo: version)), as: "reader")
+        try SharedDatabase.openReadOnly(at: url, schema: SharedSchema(migrator(upTo: version)), as: "reader")
     }
 
     // MARK: Opening
@@ -77,19 +82,19 @@ private final class Gauge: Sendable {
         options.configuration.readonly = true
         let path = url.resolvingSymlinksInPath().path
         let error = #expect(throws: SharedDatabaseError.readOnlyConfiguration(path: path)) {
-            try SharedDatabase.open(at: url, schema: Schema(migrator()), as: "test", options: options)
+            try SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: "test", options: options)
         }
         #expect(error?.localizedDescription.contains("Call openReadOnly()") == true)
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.url.path).isEmpty)
 
         _ = try open()
         #expect(throws: SharedDatabaseError.readOnlyConfiguration(path: path)) {
-            try SharedDatabase.open(at: url, schema: Schema(migrator(upTo: 2)), as: "test", options: options)
+            try SharedDatabase.open(at: url, schema: SharedSchema(migrator(upTo: 2)), as: "test", options: options)
         }
         guard
             case .available(let reader) = try SharedDatabase.openReadOnly(
                 at: url,
-                schema: Schema(migrator()),
+                schema: SharedSchema(migrator()),
                 as: "reader",
                 options: options
             )
@@ -116,7 +121,7 @@ private final class Gauge: Sendable {
         let began = ContinuousClock.now
         let answer = try await SharedDatabase.openReadOnly(
             at: url,
-            schema: Schema(migrator()),
+            schema: SharedSchema(migrator()),
             as: "reader",
             waitingUpTo: .milliseconds(30)
         )
@@ -129,7 +134,7 @@ private final class Gauge: Sendable {
         let db = try open("direct")
         let link = folder.file("link.sqlite")
         try FileManager.default.createSymbolicLink(at: link, withDestinationURL: url)
-        let other = try SharedDatabase.open(at: link, schema: Schema(migrator()), as: "linked")
+        let other = try SharedDatabase.open(at: link, schema: SharedSchema(migrator()), as: "linked")
         #expect(other.path == db.path)
         #expect(!FileManager.default.fileExists(atPath: ControlBlock.path(forDatabaseAt: link.path)))
     }
@@ -406,7 +411,7 @@ private final class Gauge: Sendable {
     @Test func aLinkToNothing() throws {
         let link = folder.file("link.sqlite")
         try FileManager.default.createSymbolicLink(atPath: link.path, withDestinationPath: "players.sqlite")
-        let linked = try SharedDatabase.open(at: link, schema: Schema(migrator()), as: "linked")
+        let linked = try SharedDatabase.open(at: link, schema: SharedSchema(migrator()), as: "linked")
         #expect(try open().path == linked.path)
         #expect(!FileManager.default.fileExists(atPath: ControlBlock.path(forDatabaseAt: link.path)))
     }
@@ -422,10 +427,10 @@ private final class Gauge: Sendable {
     /// A missing folder is a database that is not there yet; for a writer it is an error.
     @Test func aMissingFolder() throws {
         let url = folder.file("nowhere/players.sqlite")
-        let answer = try SharedDatabase.openReadOnly(at: url, schema: Schema(migrator()), as: "reader")
+        let answer = try SharedDatabase.openReadOnly(at: url, schema: SharedSchema(migrator()), as: "reader")
         guard case .unavailable(.notCreated) = answer else { return #expect(Bool(false)) }
         #expect(throws: SharedDatabaseError.self) {
-            try SharedDatabase.open(at: url, schema: Schema(migrator()), as: "writer")
+            try SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: "writer")
         }
     }
 
@@ -470,9 +475,9 @@ private final class Gauge: Sendable {
             #expect(applied == ["v1", "v2"])
         }
         #expect(throws: SharedDatabaseError.self) {
-            try SharedDatabase.open(at: url, schema: Schema(merging), as: "forgetful")
+            try SharedDatabase.open(at: url, schema: SharedSchema(merging), as: "forgetful")
         }
-        let schema = Schema(merging, merging: ["v1", "v2"])
+        let schema = SharedSchema(merging, merging: ["v1", "v2"])
         let db = try SharedDatabase.open(at: url, schema: schema, as: "merging")
         #expect(try db.read(merging.appliedIdentifiers) == ["v12"])
     }

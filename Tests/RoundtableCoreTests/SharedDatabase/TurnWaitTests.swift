@@ -24,7 +24,7 @@ import Testing
     ) throws -> SharedDatabase {
         var options = SharedDatabase.Options()
         change(&options)
-        return try SharedDatabase.open(at: url, schema: Schema(migrator()), as: author, options: options)
+        return try SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: author, options: options)
     }
 
     /// The cancellation of a write ends its own waits for SQLite's locks, and none that comes after its turn.

@@ -41,7 +41,7 @@ import Testing
     }
 
     private func open(upTo version: Int = 1) throws -> SharedDatabase {
-        try SharedDatabase.open(at: url, schema: Schema(migrator(upTo: version)), as: "app")
+        try SharedDatabase.open(at: url, schema: SharedSchema(migrator(upTo: version)), as: "app")
     }
 
     /// The first opening meets the refusal, and says so or can write; the second one can write.
@@ -104,7 +104,7 @@ import Testing
         try first.insert("Arthur")
         try first.close()
         try RefusedOpenings.refuse(path + "-shm", times: 1)
-        let answer = try SharedDatabase.openReadOnly(at: url, schema: Schema(migrator()), as: "reader")
+        let answer = try SharedDatabase.openReadOnly(at: url, schema: SharedSchema(migrator()), as: "reader")
         guard case .available(let reader) = answer else { return #expect(Bool(false), "\(answer)") }
         #expect(try reader.read(Player.fetchCount) == 1)
         #expect {

@@ -21,7 +21,7 @@ import Testing
     init() throws {
         folder = try TemporaryFolder()
         url = folder.file("players.sqlite")
-        holder = try SharedDatabase.open(at: url, schema: Schema(migrator()), as: "holder")
+        holder = try SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: "holder")
         block = try ControlBlock.open(forDatabaseAt: holder.path, writable: true)
     }
 
@@ -30,7 +30,7 @@ import Testing
         options.priority = priority
         options.sharesCommits = sharesCommits
         options.busyTimeout = .seconds(60)
-        return try SharedDatabase.open(at: url, schema: Schema(migrator()), as: "other", options: options)
+        return try SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: "other", options: options)
     }
 
     /// The names of writes in the order in which they ran.

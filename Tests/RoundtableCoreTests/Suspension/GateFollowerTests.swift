@@ -23,7 +23,7 @@ import Testing
         func gateWillAbort() { note("aborts") }
         func gateInterruptsWrites() { note("interrupts") }
         func gateInterruptsCheckpoint() { note("interrupts the checkpoint") }
-        func gateDidClose(until deadline: Nanoseconds) -> [Suspension.Access] {
+        func gateDidClose(until deadline: Nanoseconds) -> [SuspensionReport.Access] {
             note("closed")
             return []
         }
@@ -101,7 +101,11 @@ import Testing
     /// A step that runs outlives a database that is dropped without `close()`: it must be interrupted all the same (rules F3, K10).
     @Test func theCheckpointerFollowsByItself() throws {
         let folder = try TemporaryFolder()
-        var db: SharedDatabase? = try SharedDatabase.open(at: folder.file("db"), schema: Schema(migrator()), as: "app")
+        var db: SharedDatabase? = try SharedDatabase.open(
+            at: folder.file("db"),
+            schema: SharedSchema(migrator()),
+            as: "app"
+        )
         let gate = try #require(db).gate
         let checkpointer = try #require(db?.writer.checkpointer)
         db = nil

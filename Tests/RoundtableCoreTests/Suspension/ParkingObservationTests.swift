@@ -19,7 +19,7 @@ import Testing
     }
 
     private func open(_ author: String) throws -> SharedDatabase {
-        try SharedDatabase.open(at: url, schema: Schema(migrator()), as: author)
+        try SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: author)
     }
 
     private func add(_ name: String, to db: SharedDatabase) throws {
@@ -66,9 +66,9 @@ import Testing
     }
 
     private func log(_ db: SharedDatabase, on queue: DispatchQueue? = DispatchQueue(label: "log")) throws
-        -> (Shared<[Change]>, AnyDatabaseCancellable)
+        -> (Shared<[DatabaseChange]>, AnyDatabaseCancellable)
     {
-        let changes = Shared<[Change]>([])
+        let changes = Shared<[DatabaseChange]>([])
         let cancellable = try db.observeChanges(on: queue) { change in changes.change { $0.append(change) } }
         return (changes, cancellable)
     }
@@ -263,9 +263,9 @@ import Testing
         let a = try open("a")
         let b = try open("b")
         try createTeam(b)
-        let told = Shared<[Change]>([])
+        let told = Shared<[DatabaseChange]>([])
         let task = Task { for try await change in a.changes(in: Table("team")) { told.change { $0.append(change) } } }
-        let all = Shared<[Change]>([])
+        let all = Shared<[DatabaseChange]>([])
         let allTask = Task { for try await change in a.changes() { all.change { $0.append(change) } } }
         try await eventually("listening") {
             try await b.write { try $0.execute(sql: "INSERT INTO team (name) VALUES ('T')") }
@@ -472,7 +472,7 @@ import Testing
     func theGateDoesSo(policy: SuspensionPolicy) async throws {
         var options = SharedDatabase.Options()
         options.suspensionPolicy = policy
-        let a = try await SharedDatabase.open(at: url, schema: Schema(migrator()), as: "a", options: options)
+        let a = try await SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: "a", options: options)
         let b = try open("b")
         let (told, cancellable) = try log(a)
         let values = Values(a)

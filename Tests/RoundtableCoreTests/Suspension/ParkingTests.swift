@@ -25,11 +25,11 @@ import Testing
     ) throws -> SharedDatabase {
         var options = SharedDatabase.Options()
         change(&options)
-        return try SharedDatabase.open(at: url, schema: Schema(migrator()), as: author, options: options)
+        return try SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: author, options: options)
     }
 
     func openReadOnly() throws -> SharedDatabase {
-        let answer = try SharedDatabase.openReadOnly(at: url, schema: Schema(migrator()), as: "reader")
+        let answer = try SharedDatabase.openReadOnly(at: url, schema: SharedSchema(migrator()), as: "reader")
         guard case .available(let db) = answer else { throw CancellationError() }
         return db
     }
@@ -153,7 +153,7 @@ import Testing
         let b = try open("b")
         try await a.history.enable(for: "player")
         try add("A", to: a)
-        let told = Shared<[Change]>([])
+        let told = Shared<[DatabaseChange]>([])
         let observing = try b.observeChanges(on: DispatchQueue(label: "log")) { change in
             told.change { $0.append(change) }
         }

@@ -66,7 +66,7 @@ final class FakeSystem: SuspensionAssertions {
     private func open() throws -> SharedDatabase {
         var options = SharedDatabase.Options()
         options.process = process
-        return try SharedDatabase.open(at: url, schema: Schema(migrator()), as: "app", options: options)
+        return try SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: "app", options: options)
     }
 
     private func suspend() { process.suspend(until: MonotonicClock.now + 50_000_000) }

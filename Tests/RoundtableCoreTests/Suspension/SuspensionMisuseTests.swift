@@ -24,11 +24,11 @@ import Testing
     }
 
     private func open(_ change: (inout SharedDatabase.Options) -> Void = { _ in }) throws -> SharedDatabase {
-        try SharedDatabase.open(at: url, schema: Schema(migrator()), as: "app", options: options(change))
+        try SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: "app", options: options(change))
     }
 
     @discardableResult
-    private func suspend(milliseconds: UInt64 = 100) -> [Suspension] {
+    private func suspend(milliseconds: UInt64 = 100) -> [SuspensionReport] {
         process.suspend(until: MonotonicClock.now + milliseconds * 1_000_000)
     }
 
@@ -78,7 +78,7 @@ import Testing
         guard
             case .available(let db) = try SharedDatabase.openReadOnly(
                 at: url,
-                schema: Schema(migrator()),
+                schema: SharedSchema(migrator()),
                 as: "widget",
                 options: options()
             )
@@ -98,7 +98,7 @@ import Testing
     /// The gate is closed while a database is being opened: what belongs to closing must not come before the database is there.
     @Test func suspendedWhileOpening() async throws {
         let isArmed = Shared(true)
-        let suspended = Shared<[Suspension]>([])
+        let suspended = Shared<[SuspensionReport]>([])
         let process = process
         let opened = Shared(0)
         let db = try await onThread {

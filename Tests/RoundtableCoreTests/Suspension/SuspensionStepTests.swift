@@ -24,7 +24,7 @@ import Testing
         options.checkpointing = .automatic(threshold: Self.threshold)
         change(&options)
         let url = folder.file("players.sqlite")
-        return try SharedDatabase.open(at: url, schema: Schema(migrator()), as: "app", options: options)
+        return try SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: "app", options: options)
     }
 
     /// Each row has a page of its own.
@@ -37,7 +37,7 @@ import Testing
         Int(try #require(db.seat.participant).block.value(of: counter))
     }
 
-    private func suspend(_ db: SharedDatabase, milliseconds: Int) async -> Suspension {
+    private func suspend(_ db: SharedDatabase, milliseconds: Int) async -> SuspensionReport {
         await onThread { db.suspend(deadline: .now + .milliseconds(milliseconds)) }
     }
 

@@ -23,7 +23,7 @@ import Testing
         var options = SharedDatabase.Options()
         options.process = process
         change(&options)
-        return try SharedDatabase.open(at: url, schema: Schema(migrator()), as: author, options: options)
+        return try SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: author, options: options)
     }
 
     private var soon: ContinuousClock.Instant { .now + .milliseconds(200) }
@@ -327,7 +327,7 @@ import Testing
         var options = SharedDatabase.Options()
         options.process = process
         let opening = Task { [options] in
-            try await SharedDatabase.open(at: url, schema: Schema(migrator()), as: "later", options: options)
+            try await SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: "later", options: options)
         }
         // By itself, too.
         _ = await db.suspend(deadline: soon)
@@ -356,7 +356,7 @@ import Testing
         let process = ProcessSuspension.early()
         options.process = process
         let opening = Task { [options, migrator] in
-            try await SharedDatabase.open(at: url, schema: Schema(migrator), as: "app", options: options)
+            try await SharedDatabase.open(at: url, schema: SharedSchema(migrator), as: "app", options: options)
         }
         try await eventually("it migrates") { began.value == 1 }
         let answer = await onThread { process.suspend(until: MonotonicClock.now + 30_000_000_000) }

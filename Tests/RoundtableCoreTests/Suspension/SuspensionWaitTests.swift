@@ -27,10 +27,10 @@ import Testing
         var options = SharedDatabase.Options()
         options.process = process
         change(&options)
-        return try SharedDatabase.open(at: url, schema: Schema(migrator()), as: author, options: options)
+        return try SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: author, options: options)
     }
 
-    private func suspend(_ db: SharedDatabase, milliseconds: Int = 5000) async -> Suspension {
+    private func suspend(_ db: SharedDatabase, milliseconds: Int = 5000) async -> SuspensionReport {
         await onThread { db.suspend(deadline: .now + .milliseconds(milliseconds)) }
     }
 
@@ -107,7 +107,7 @@ import Testing
     @Test func aSuspensionDoesNotWaitForTheMutexOfAHandle() async throws {
         let db = try open { $0.process = .early() }
         let raw = try RawSQLite(db.path)
-        let handle = try SharedDatabase.Handle(attachedTo: raw.pointer, of: db)
+        let handle = try SharedDatabase.RawHandle(attachedTo: raw.pointer, of: db)
         let (hasTurn, isRunning, isEnding) = (Shared(false), Shared(false), Shared(false))
         let turn = inThread {
             try handle.beginTurn()
@@ -131,7 +131,7 @@ import Testing
         }
         isRunning.change { $0 = true }
         try await eventually("the turn is being ended") { isEnding.value }
-        let answer = Shared<Suspension?>(nil)
+        let answer = Shared<SuspensionReport?>(nil)
         let suspending = inThread {
             let suspension = db.suspend(deadline: .now + .seconds(30))
             answer.change { $0 = suspension }

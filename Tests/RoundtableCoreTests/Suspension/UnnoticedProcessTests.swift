@@ -26,7 +26,7 @@ import Testing
         process.assertions.provider = system
         var options = SharedDatabase.Options()
         options.process = process
-        db = try SharedDatabase.open(at: url, schema: Schema(migrator()), as: "widget", options: options)
+        db = try SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: "widget", options: options)
     }
 
     private func refuse() {
@@ -90,7 +90,7 @@ import Testing
         options.process = process
         let other = try SharedDatabase.open(
             at: folder.file("other.sqlite"),
-            schema: Schema(migrator()),
+            schema: SharedSchema(migrator()),
             as: "widget",
             options: options
         )

@@ -102,7 +102,7 @@ import Testing
         let second = try #require(contents.waiting.last)
         #expect(second.waitsFor == .earlierCommand(bad.id) && second.attempts == 0 && second.nextTry == nil)
         // Files do not tell.
-        let files = try Outbox.contents(forDatabaseAt: world.url).waiting
+        let files = try CommandOutbox.contents(forDatabaseAt: world.url).waiting
         #expect(files.map(\.waitsFor) == [.owner, .owner] && files.map(\.attempts) == [nil, nil])
         // As it is while its owner is about to remove it.
         try db.write { try OutboxTables.record(bad.id, .applied, at: Date(), $0) }
@@ -114,7 +114,7 @@ import Testing
         let world = try OutboxWorld()
         try world.outbox("a").submit(AddEntry(text: "1"))
         try world.outbox("b").submit(AddEntry(text: "1"))
-        let path = try #require(try Outbox.contents(forDatabaseAt: world.url).waiting.first).path
+        let path = try #require(try CommandOutbox.contents(forDatabaseAt: world.url).waiting.first).path
         var bytes = [UInt8](try Data(contentsOf: URL(fileURLWithPath: path)))
         bytes[8] = 2
         bytes.replaceSubrange(
@@ -123,7 +123,7 @@ import Testing
         )
         try Data(bytes).write(to: URL(fileURLWithPath: path))
         try world.outbox("a").submit(AddEntry(text: "2"))
-        let contents = try Outbox.contents(forDatabaseAt: world.url)
+        let contents = try CommandOutbox.contents(forDatabaseAt: world.url)
         #expect(contents.unreadable.count == 1)
         #expect(contents.waiting.map(\.waitsFor) == [.earlierFile(path: path), .owner])
     }
@@ -200,7 +200,7 @@ import Testing
         let outbox = try world.outbox()
         let (one, two) = (try outbox.submit(AddEntry(text: "1")), try outbox.submit(AddEntry(text: "2")))
         for submission in [one, two] { #expect(try submission.outcome(within: .zero) == world.noDatabase) }
-        var waiting = try Outbox.contents(forDatabaseAt: world.url).waiting
+        var waiting = try CommandOutbox.contents(forDatabaseAt: world.url).waiting
         // Before there is a database.
         #expect(try outbox.drop(waiting[0], forAbsentDatabaseAt: world.url) == .dropped)
         #expect(try outbox.drop(waiting[0], forAbsentDatabaseAt: world.url) == .gone)

@@ -78,7 +78,7 @@ import Testing
         #expect(events.value.count == 5 && events.value.allSatisfy { $0.hasPrefix("damaged") }, "\(events.value)")
         #expect(world.files() == [".DS_Store", "evil.1.2.3.command", "note.txt"])
         #expect(world.files("damaged").count == 5)
-        #expect(try Outbox.contents(forDatabaseAt: world.url).damaged.count == 5)
+        #expect(try CommandOutbox.contents(forDatabaseAt: world.url).damaged.count == 5)
     }
 
     /// Rule X6, and a file that has only taken the name of a command that is still to come:
@@ -292,7 +292,7 @@ import Testing
                 }
                 #expect(world.files("new").isEmpty)
                 try submit("after")
-                let contents = try Outbox.contents(forDatabaseAt: world.url)
+                let contents = try CommandOutbox.contents(forDatabaseAt: world.url)
                 #expect(contents.waiting.map { String(decoding: $0.payload, as: UTF8.self) } == acknowledged)
                 #expect(contents.damaged.isEmpty && contents.unreadable.isEmpty)
             }
@@ -350,7 +350,7 @@ import Testing
         let world = try OutboxWorld()
         let url = world.folder.file("none/db.sqlite")
         #expect(throws: OutboxError.file(path: world.folder.file("none").path, .folderMissing)) {
-            try Outbox(forDatabaseAt: url, as: "a")
+            try CommandOutbox(forDatabaseAt: url, as: "a")
         }
         let outbox = try world.outbox()
         System.withFaults([Fault(.mkdir, errno: EACCES)]) {

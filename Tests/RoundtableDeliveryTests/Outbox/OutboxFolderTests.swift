@@ -31,9 +31,9 @@ import Testing
         let files = FileManager.default
         func error(_ url: URL) throws -> OutboxError? {
             #expect(throws: (any Error).self) {
-                try SharedDatabase.open(at: url, schema: Schema(migrator()), as: "app").close()
+                try SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: "app").close()
             }
-            return #expect(throws: OutboxError.self) { try Outbox(forDatabaseAt: url, as: "widget") }
+            return #expect(throws: OutboxError.self) { try CommandOutbox(forDatabaseAt: url, as: "widget") }
         }
         let web = URL(string: "https://example.com/db")!
         #expect(try error(web) == .databaseNotUsable(path: web.absoluteString, reason: "is not a file URL"))
@@ -59,15 +59,15 @@ import Testing
             throw OutboxError.file(path: long.path, .folderMissing)
         }
         // A database that does not exist yet is none of these.
-        #expect(try Outbox(forDatabaseAt: folder.file("db"), as: "widget").path.hasSuffix("/db-outbox"))
+        #expect(try CommandOutbox(forDatabaseAt: folder.file("db"), as: "widget").path.hasSuffix("/db-outbox"))
     }
 
     @Test func senderAndOwnerMeetInAFolder() async throws {
         let (world, folder) = try place()
         try makeGroup(folder)
-        let outbox = try Outbox(at: folder, as: "widget")
+        let outbox = try CommandOutbox(at: folder, as: "widget")
         let submission = try await outbox.submit(AddEntry(text: "a"))
-        #expect(try Outbox.contents(at: folder).waiting.map(\.id) == [submission.id])
+        #expect(try CommandOutbox.contents(at: folder).waiting.map(\.id) == [submission.id])
         let db = try world.open {
             $0.outbox = .entries()
             $0.outboxFolder = folder
@@ -76,7 +76,7 @@ import Testing
         let second = try await outbox.submit(AddEntry(text: "b"))
         #expect(try await second.outcome(within: .seconds(20)) == .applied)
         #expect(try await db.read { try String.fetchAll($0, sql: "SELECT text FROM entry") } == ["a", "b"])
-        try await eventually("their files are removed") { try Outbox.contents(at: folder).waiting.isEmpty }
+        try await eventually("their files are removed") { try CommandOutbox.contents(at: folder).waiting.isEmpty }
         #expect(try System.status(ofFileAt: db.path + "-outbox") == nil)
         try db.close()
     }
@@ -91,7 +91,7 @@ import Testing
         _ = await db.suspend(deadline: .now + .seconds(1))
         let performance = try await db.perform(AddEntry(text: "a"))
         #expect(!performance.isApplied)
-        #expect(try Outbox.contents(at: folder).waiting.count == 1)
+        #expect(try CommandOutbox.contents(at: folder).waiting.count == 1)
         db.resume()
         #expect(try await db.outbox.contents().waiting.count == 1)
         let texts = try await onThread {
@@ -110,10 +110,12 @@ import Testing
         try makeGroup(folder)
         let other = world.folder.file("link")
         #expect(symlink(folder.deletingLastPathComponent().path, other.path) == 0)
-        let one = try Outbox(at: folder, as: "a")
-        #expect(try Outbox(at: other.appendingPathComponent("outbox", isDirectory: true), as: "a").path == one.path)
+        let one = try CommandOutbox(at: folder, as: "a")
+        #expect(
+            try CommandOutbox(at: other.appendingPathComponent("outbox", isDirectory: true), as: "a").path == one.path
+        )
         let db = try world.open()
-        let beside = try Outbox(at: URL(fileURLWithPath: db.path + "-outbox"), as: "a")
+        let beside = try CommandOutbox(at: URL(fileURLWithPath: db.path + "-outbox"), as: "a")
         #expect(beside.path == (try world.outbox()).path && beside.folder.databasePath == db.path)
         #expect(one.folder.databasePath == nil)
     }
@@ -127,7 +129,7 @@ import Testing
         // That of the database is nobody's business.
         let db = try world.open { $0.outboxFolder = folder }
         #expect(chmod(db.path, 0o604) == 0)
-        try Outbox(at: folder, as: "widget").submit(AddEntry(text: "a"))
+        try CommandOutbox(at: folder, as: "widget").submit(AddEntry(text: "a"))
         let commands = try #require(try System.status(ofFileAt: folder.path + "/commands"))
         #expect(commands.st_mode & 0o7777 == mode)
         let waiting = try #require(try db.outbox.contents().waiting.first)
@@ -159,19 +161,19 @@ import Testing
     @Test func whereNoOutboxCanBe() throws {
         let (world, folder) = try place()
         let parent = folder.deletingLastPathComponent().path
-        #expect(throws: OutboxError.file(path: parent, .folderMissing)) { try Outbox(at: folder, as: "a") }
+        #expect(throws: OutboxError.file(path: parent, .folderMissing)) { try CommandOutbox(at: folder, as: "a") }
         #expect(throws: OutboxError.file(path: parent, .folderMissing)) { try world.open { $0.outboxFolder = folder } }
         let file = world.folder.file("file")
         try Data().write(to: file)
         let noFolder = OutboxError.folderNotUsable(path: file.path, reason: "it is not a folder")
-        #expect(throws: noFolder) { try Outbox(at: file, as: "a") }
-        #expect(throws: noFolder) { try Outbox.contents(at: file) }
+        #expect(throws: noFolder) { try CommandOutbox(at: file, as: "a") }
+        #expect(throws: noFolder) { try CommandOutbox.contents(at: file) }
         let circle = world.folder.file("circle")
         #expect(symlink(circle.path, circle.path) == 0)
-        #expect(throws: OutboxError.self) { try Outbox(at: circle, as: "a") }
+        #expect(throws: OutboxError.self) { try CommandOutbox(at: circle, as: "a") }
         let web = try #require(URL(string: "https://example.com/outbox"))
-        #expect(throws: OutboxError.self) { try Outbox(at: web, as: "a") }
-        let name = try Outbox(at: world.folder.file("outbox"), as: "a").path
+        #expect(throws: OutboxError.self) { try CommandOutbox(at: web, as: "a") }
+        let name = try CommandOutbox(at: world.folder.file("outbox"), as: "a").path
         #expect(try System.status(ofFileAt: name) == nil)
     }
 
@@ -203,7 +205,7 @@ import Testing
         // Of a folder that the program has named, the database is not known, whatever the name looks like.
         try makeGroup(folder)
         for name in [folder, folder.deletingLastPathComponent().appendingPathComponent("x-outbox")] {
-            let submission = try await Outbox(at: name, as: "widget").submit(AddEntry(text: "a"))
+            let submission = try await CommandOutbox(at: name, as: "widget").submit(AddEntry(text: "a"))
             #expect(try await submission.outcome(within: .zero) == .waiting)
         }
     }
@@ -221,7 +223,7 @@ import Testing
         }
         let db = try open(one)
         let again = try open(one)
-        #expect(throws: OutboxError.folderInUse(path: try Outbox(at: folder, as: "a").path, database: db.path)) {
+        #expect(throws: OutboxError.folderInUse(path: try CommandOutbox(at: folder, as: "a").path, database: db.path)) {
             try open(two)
         }
         let other = try two.open { $0.outboxFolder = folder }
@@ -243,7 +245,7 @@ import Testing
         drains[0].cancel()
         // There is another one.
         #expect(throws: OutboxError.self) { try other.outbox.drain(with: .entries()) }
-        let outbox = try Outbox(at: folder, as: "widget")
+        let outbox = try CommandOutbox(at: folder, as: "widget")
         _ = try await outbox.submit(AddEntry(text: "one"))
         try await eventually("applied") { try db.texts() == ["one"] }
         drains[1].cancel()
@@ -263,7 +265,7 @@ import Testing
             let (world, folder) = try place()
             try makeGroup(folder)
             let db = try world.open { $0.outboxFolder = folder }
-            try Outbox(at: folder, as: "widget").submit(AddEntry(text: "x"))
+            try CommandOutbox(at: folder, as: "widget").submit(AddEntry(text: "x"))
             let name = try #require(CommandFileName(sender: "evil", epoch: 1, stream: 1, number: 1))
             let path = folder.appendingPathComponent("commands/\(name)").path
             let target = db.path + "-shm"

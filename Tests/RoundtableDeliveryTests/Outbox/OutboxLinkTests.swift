@@ -144,9 +144,9 @@ import Testing
         let world = try OutboxWorld()
         let (folder, link) = (world.folder.file("box"), world.folder.file("link"))
         #expect(symlink(folder.path, link.path) == 0)
-        let outbox = try Outbox(at: link, as: "widget")
+        let outbox = try CommandOutbox(at: link, as: "widget")
         try outbox.submit(AddEntry(text: "a"))
-        #expect(try Outbox.contents(at: folder).waiting.count == 1)
+        #expect(try CommandOutbox.contents(at: folder).waiting.count == 1)
         let outside = try Outside(world)
         try FileManager.default.moveItem(at: folder, to: world.folder.file("aside"))
         #expect(symlink(outside.url.path, folder.path) == 0)
@@ -223,7 +223,7 @@ import Testing
                 guard counter.value == call + 1 else { return }
                 #expect(mkdir(folder.path, 0o755) == 0)
             } _: {
-                try Outbox(at: folder, as: "a").path
+                try CommandOutbox(at: folder, as: "a").path
             }
             #expect(path.hasSuffix("/outbox"), "before call \(call + 1)")
             calls = counter.value

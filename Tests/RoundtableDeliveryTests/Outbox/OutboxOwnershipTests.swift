@@ -22,16 +22,16 @@ import Testing
     /// By an owner that starts, and has applied one command.
     private func told(_ db: SharedDatabase) throws -> [String] {
         let events = Shared<[String]>([])
-        try Outbox(db.outboxFolder, as: "widget").submit(AddEntry(text: "x"))
+        try CommandOutbox(db.outboxFolder, as: "widget").submit(AddEntry(text: "x"))
         let report = try HandDrain(db, OutboxHandlers.entries().played(events: events))()
         #expect(report.applied == 1)
         return events.value
     }
 
-    private func findings(_ db: SharedDatabase) throws -> [Diagnosis.Finding] {
+    private func findings(_ db: SharedDatabase) throws -> [DatabaseDiagnosis.Finding] {
         let folder = URL(fileURLWithPath: db.outboxFolder.path)
         let url = URL(fileURLWithPath: db.path)
-        return try Diagnosis(ofDatabaseAt: url, outboxFolder: folder, checking: .none) {}.findings.filter {
+        return try DatabaseDiagnosis(ofDatabaseAt: url, outboxFolder: folder, checking: .none) {}.findings.filter {
             $0.topic == .sharedOutbox || $0.topic == .secondOutbox
         }
     }
@@ -57,14 +57,16 @@ import Testing
         #expect(try told(first) == ["other database: \(second.path), of second"])
         let found = try #require(try findings(first).first)
         #expect(found.topic == .sharedOutbox && found.severity == .warning && found.location == first.outboxFolder.path)
-        #expect(found.what.contains("applied to \(second.path), too, by 'second'"), "\(found.what)")
+        #expect(found.message.contains("applied to \(second.path), too, by 'second'"), "\(found.message)")
         // The record is a claim: it is named with its owner, and no file that it names is to be removed.
         let status = try DatabaseStatus(ofDatabaseAt: one.url, outboxFolder: folder)
         let record = try #require(status.outbox?.otherDatabases.first?.record)
         #expect(record.path.hasPrefix("\(first.outboxFolder.path)/owners/") && record.owner?.user == geteuid())
-        #expect(found.what.contains("It is \(record.path), a file of ") && found.what.contains("uid \(geteuid())"))
-        #expect(found.next.contains("outboxFolder") && found.next.contains("remove \(record.path.shellQuotedPath)"))
-        #expect(!found.next.contains(second.path), "\(found.next)")
+        #expect(
+            found.message.contains("It is \(record.path), a file of ") && found.message.contains("uid \(geteuid())")
+        )
+        #expect(found.advice.contains("outboxFolder") && found.advice.contains("remove \(record.path.shellQuotedPath)"))
+        #expect(!found.advice.contains(second.path), "\(found.advice)")
         #expect(try findings(second).map(\.topic) == [.sharedOutbox])
         #expect(status.outbox?.otherDatabases.map(\.path) == [second.path])
         #expect(status.outbox?.otherDatabases.map(\.owner) == ["second"])
@@ -91,11 +93,14 @@ import Testing
         #expect(try told(first) == ["other folder: \(second.outboxFolder.path), of second"])
         var found = try #require(try findings(first).first)
         #expect(found.topic == .secondOutbox && found.severity == .notice && found.location == second.outboxFolder.path)
-        #expect(found.what.contains("by 'second'") && found.what.contains("There, nothing waits."), "\(found.what)")
-        try Outbox(at: group, as: "widget").submit(AddEntry(text: "y"))
+        #expect(
+            found.message.contains("by 'second'") && found.message.contains("There, nothing waits."),
+            "\(found.message)"
+        )
+        try CommandOutbox(at: group, as: "widget").submit(AddEntry(text: "y"))
         found = try #require(try findings(first).first)
-        #expect(found.severity == .warning && found.what.contains("There, 1 command waits."), "\(found.what)")
-        #expect(found.next.contains("--folder \(second.outboxFolder.path.shellQuoted)"), "\(found.next)")
+        #expect(found.severity == .warning && found.message.contains("There, 1 command waits."), "\(found.message)")
+        #expect(found.advice.contains("--folder \(second.outboxFolder.path.shellQuoted)"), "\(found.advice)")
         // One that is given up.
         try FileManager.default.removeItem(at: group)
         #expect(try findings(first).isEmpty)
@@ -106,7 +111,7 @@ import Testing
     @Test func aDeadParticipantIsNoOwner() throws {
         let world = try OutboxWorld()
         let db = try world.open(as: "app") { _ in }
-        try Outbox(db.outboxFolder, as: "widget").submit(AddEntry(text: "x"))
+        try CommandOutbox(db.outboxFolder, as: "widget").submit(AddEntry(text: "x"))
         let commands = try #require(try System.identity(ofFileAt: db.outboxFolder.path(of: .commands)))
         var participants = try DatabaseStatus(ofDatabaseAt: world.url).participants
         func owners() throws -> [String?]? { try OutboxStatus(db.outboxFolder, nil, participants)?.owners?.map(\.name) }
@@ -122,7 +127,7 @@ import Testing
         struct Failure: Error {}
         let world = try OutboxWorld()
         let db = try world.open(as: "app") { _ in }
-        try Outbox(db.outboxFolder, as: "widget").submit(AddEntry(text: "x"))
+        try CommandOutbox(db.outboxFolder, as: "widget").submit(AddEntry(text: "x"))
         let recorder = OutboxOwnershipRecorder(db.outboxFolder, author: "app")
         #expect(try recorder.findOthers(db).isEmpty)
         #expect(throws: Failure.self) {

@@ -147,7 +147,7 @@ import Testing
         let file = try place(try command().bytes, world)
         let moved = world.folder.file("db.sqlite-outbox/damaged/\(file.lastPathComponent)")
         try FileManager.default.moveItem(at: file, to: moved)
-        let damaged = try Outbox.contents(forDatabaseAt: world.url).damaged
+        let damaged = try CommandOutbox.contents(forDatabaseAt: world.url).damaged
         #expect(damaged.values.first?.hasPrefix("now whole") == true, "\(damaged)")
     }
 
@@ -182,7 +182,7 @@ import Testing
         #expect(truncate(long.path, 200 << 20) == 0)
         // Two reads of the command that waits, one of each of these.
         let damaged = try System.withFaults([Fault(.read, errno: EIO, skipping: 4)]) {
-            try Outbox.contents(forDatabaseAt: world.url).damaged
+            try CommandOutbox.contents(forDatabaseAt: world.url).damaged
         }
         #expect(damaged.count == 2 && !damaged.values.contains("it cannot be read"), "\(damaged)")
     }

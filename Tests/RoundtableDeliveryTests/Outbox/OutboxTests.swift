@@ -459,7 +459,7 @@ import Testing
         let outbox = try world.outbox()
         try await outbox.submit(AddEntry(text: "a"))
         _ = try await onThread { Result { try drain() } }.get()
-        let changes = Shared<[Change]>([])
+        let changes = Shared<[DatabaseChange]>([])
         let observation = try db.observeChanges(in: .fullDatabase, on: DispatchQueue(label: "changes")) { change in
             changes.change { $0.append(change) }
         }

@@ -88,7 +88,7 @@
         /// a recording and a snapshot file. So whatever a link leads to is what is looked for.
         private func makeTreasure() throws {
             for name in ["app.db", "database", "first"] { try Self.makeDatabase("\(treasure)/\(name)", marker) }
-            let outbox = try Outbox(at: URL(fileURLWithPath: treasure), as: "secret")
+            let outbox = try CommandOutbox(at: URL(fileURLWithPath: treasure), as: "secret")
             _ = try outbox.submit(Entry(text: marker)) as OutboxSubmission
             for name in ["roundtable", "collected", "a"] { #expect(mkdir("\(treasure)/\(name)", 0o755) == 0) }
             for (name, text) in [

@@ -187,7 +187,7 @@
             let rclone = ["--rclone", "\(world.programs)/rclone", "--once"]
             let (sender, owner) = (world.folder.path("sender"), world.folder.path("owner"))
             for name in [sender, owner, "\(world.data)/snapshots"] { #expect(mkdir(name, 0o755) == 0) }
-            let outbox = try Outbox(at: URL(fileURLWithPath: "\(sender)/app.db-outbox"), as: "sender")
+            let outbox = try CommandOutbox(at: URL(fileURLWithPath: "\(sender)/app.db-outbox"), as: "sender")
             let ship = ["outbox", "ship", "\(sender)/app.db-outbox", "--to", world.store] + rclone
             let state = SnapshotFile<String>(at: URL(fileURLWithPath: "\(owner)/state"), as: "owner")
             _ = try state.write("state") as SnapshotInfo
@@ -203,7 +203,7 @@
             )
             var handlers = OutboxHandlers()
             handlers.handle(AttackWorld.Entry.self) { _, _ in }
-            _ = try OutboxDrain(unattended: database, handlers: handlers).drainNow()
+            _ = try OutboxDrain(unattended: database, handlers: handlers).drain()
             try database.close()
             if command == .ship { try world.tool(collect) }
             for text in ["c", "d"] { _ = try outbox.submit(AttackWorld.Entry(text: text)) as OutboxSubmission }

@@ -11,7 +11,7 @@ func yourCode<Value>() -> Value { fatalError() }
 // MARK: The database
 
 var url: URL { fatalError() }
-var schema: Schema { fatalError() }
+var schema: SharedSchema { fatalError() }
 var db: SharedDatabase { fatalError() }
 
 var migrator: DatabaseMigrator {

@@ -35,19 +35,19 @@ struct RestoreReport: Encodable {
     struct Checks: Encodable {
         /// `ok`: there is no report otherwise.
         let integrityCheck = "ok"
-        let extensions: [Extension]
+        let derivedTables: [DerivedTable]
         /// What `roundtable doctor` would find that was restored so.
-        let findings: [Diagnosis.Finding]
+        let findings: [DatabaseDiagnosis.Finding]
 
         enum CodingKeys: String, CodingKey {
-            case extensions, findings
+            case derivedTables, findings
             case integrityCheck = "integrity_check"
         }
     }
 
-    struct Extension: Encodable {
+    struct DerivedTable: Encodable {
         let name: String
-        let state: ExtensionsStatus.Extension.State
+        let state: DerivedTablesStatus.Table.State
     }
 
     enum CodingKeys: String, CodingKey {
@@ -68,7 +68,7 @@ struct RestoreReport: Encodable {
             "  from        \(url)\(term == 0 ? "" : ", term \(term)")",
             "  size        \(bytes.byteSize), in \(seconds.seconds)",
             "  schema      \(schema)",
-            "  checked     integrity_check: ok\(extensions)",
+            "  checked     integrity_check: ok\(derivedTables)",
         ]
         if let replaced { lines.append("  replaced    what was there is in \(replaced)") }
         if waitingCommands > 0 {
@@ -85,7 +85,7 @@ struct RestoreReport: Encodable {
             lines.append("  next        roundtable replicate \(path.shellQuotedPath) --to \(url.shellQuoted)")
         }
         for finding in checks.findings {
-            lines += ["", "  ! \(finding.what)", "    next  \(finding.next)"]
+            lines += ["", "  ! \(finding.message)", "    next  \(finding.advice)"]
         }
         return lines.map { $0.visibleLine + "\n" }.joined()
     }
@@ -97,10 +97,10 @@ struct RestoreReport: Encodable {
         return tables.of("table") + (migrations ?? "") + (isWAL ? ", WAL mode" : ", rollback-journal mode")
     }
 
-    private var extensions: String {
-        checks.extensions.isEmpty
+    private var derivedTables: String {
+        checks.derivedTables.isEmpty
             ? ""
-            : "; \(checks.extensions.count { $0.state == .ready }) of \(checks.extensions.count.of("extension")) ready"
+            : "; \(checks.derivedTables.count { $0.state == .ready }) of \(checks.derivedTables.count.of("derived table")) ready"
     }
 }
 
@@ -115,10 +115,10 @@ struct CheckedDatabase {
     /// - throws: `ToolError` when the file is no whole database.
     init(at path: String, shownAs shown: String, from url: ReplicaURL, progress: @escaping () -> Void) throws {
         let place = URL(fileURLWithPath: path)
-        let diagnosis = try Diagnosis(ofDatabaseAt: place, checking: .full, progress: progress)
+        let diagnosis = try DatabaseDiagnosis(ofDatabaseAt: place, checking: .full, progress: progress)
         func explain(_ text: String) -> String { text.replacingOccurrences(of: path, with: shown) }
         let damage = diagnosis.findings.first { [.corrupt, .notADatabase].contains($0.topic) }
-        if let what = damage?.what ?? diagnosis.unknowns.first(where: { $0.hasPrefix("The content:") }) {
+        if let what = damage?.message ?? diagnosis.unknowns.first(where: { $0.hasPrefix("The content:") }) {
             throw ToolError(
                 "\(url.shown): the backup is damaged, and was not restored: \(explain(what)) Restore an earlier state with --at, or another replica."
             )
@@ -133,10 +133,10 @@ struct CheckedDatabase {
         isWAL = status.journalMode == .wal
         tables = try schema.tableCount - Self.litestreamTables(place)
         migrations = schema.appliedMigrations
-        let findings = diagnosis.findings.filter { [.unfinishedExtension, .brokenExtension].contains($0.topic) }
+        let findings = diagnosis.findings.filter { [.unfinishedDerivedTable, .brokenDerivedTable].contains($0.topic) }
         checks = RestoreReport.Checks(
-            extensions: (status.extensions?.extensions ?? []).map {
-                RestoreReport.Extension(name: $0.name, state: $0.state)
+            derivedTables: (status.derivedTables?.tables ?? []).map {
+                RestoreReport.DerivedTable(name: $0.name, state: $0.state)
             },
             findings: findings.map { finding in
                 var finding = finding

@@ -7,7 +7,7 @@ import RoundtableToolSupport
 enum DemoDatabase {
     static let migration = "roundtable-demo-2"
 
-    static var schema: Schema {
+    static var schema: SharedSchema {
         var migrator = DatabaseMigrator()
         migrator.registerMigration(migration) { db in
             try db.create(table: "entry") { table in
@@ -23,7 +23,7 @@ enum DemoDatabase {
                 table.column("number", .integer).notNull()
             }
         }
-        return Schema(migrator)
+        return SharedSchema(migrator)
     }
 
     static let lastEntry = "SELECT MAX(id) FROM entry"

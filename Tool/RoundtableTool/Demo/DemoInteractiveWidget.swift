@@ -28,12 +28,12 @@ final class DemoInteractiveWidget: Sendable {
     }
 
     private let run = UUID()
-    private let outbox: Outbox
+    private let outbox: CommandOutbox
     private let file: SnapshotFile<WidgetState>
     private let state = Mutex(State())
 
     init(_ database: URL, as name: String) throws {
-        outbox = try Outbox(forDatabaseAt: database, as: name)
+        outbox = try CommandOutbox(forDatabaseAt: database, as: name)
         file = .demo(database, as: name)
     }
 

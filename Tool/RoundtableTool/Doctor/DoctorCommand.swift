@@ -18,8 +18,8 @@ struct DoctorCommand: ParsableCommand {
         discussion: """
             Looks from outside, as 'status' does: creates and changes no file, and takes no turn. Works on any SQLite database.
 
-            With --json, prints one JSON object: "findings", each with "id", "severity" (note, warning, error), "what", "where", \
-            "who" (processes), "next"; what could not be found out is in "unknowns".
+            With --json, prints one JSON object: "findings", each with "id", "severity" (note, warning, error), "message", "where", \
+            "processes", "advice"; what could not be found out is in "unknowns".
 
             Exit code: 0 when there is nothing, or notes only; 1 with warnings; 2 with errors, or when it cannot be inspected.
             """
@@ -50,15 +50,15 @@ struct DoctorCommand: ParsableCommand {
 
     func run() throws {
         let time = RunningTime(check ? "checking the content" : "examining the database")
-        let diagnosis: Diagnosis
+        let diagnosis: DatabaseDiagnosis
         do {
             defer { time.end() }
             try OutboxPlace.check(folder: outboxFolder)
             if let outbox = LonelyOutbox(at: path, folder: outboxFolder) {
-                diagnosis = Diagnosis(ofOutboxAt: outbox.path, outbox.travels)
+                diagnosis = DatabaseDiagnosis(ofOutboxAt: outbox.path, outbox.travels)
             } else {
                 let jobs = JobsReading()
-                var found = try Diagnosis(
+                var found = try DatabaseDiagnosis(
                     ofDatabaseAt: URL(fileURLWithPath: path),
                     outboxFolder: outboxFolder.map { URL(fileURLWithPath: $0) },
                     reading: jobs.further,
@@ -82,7 +82,7 @@ struct DoctorCommand: ParsableCommand {
         }
     }
 
-    private func report(_ diagnosis: Diagnosis) -> String {
+    private func report(_ diagnosis: DatabaseDiagnosis) -> String {
         guard json else {
             let isOutbox = LonelyOutbox(at: path, folder: outboxFolder) != nil
             let content: DoctorText.Content = isOutbox ? .none : check ? .checked : .notChecked

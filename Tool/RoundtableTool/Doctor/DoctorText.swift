@@ -3,7 +3,7 @@ import RoundtableToolSupport
 
 /// A diagnosis as text for people.
 struct DoctorText {
-    private let diagnosis: Diagnosis
+    private let diagnosis: DatabaseDiagnosis
     private let content: Content
 
     enum Content {
@@ -13,7 +13,7 @@ struct DoctorText {
         case none
     }
 
-    init(_ diagnosis: Diagnosis, content: Content) {
+    init(_ diagnosis: DatabaseDiagnosis, content: Content) {
         self.diagnosis = diagnosis
         self.content = content
     }
@@ -21,12 +21,12 @@ struct DoctorText {
     var text: String {
         var lines = [diagnosis.path, ""]
         for finding in diagnosis.findings {
-            lines.append("  \(Self.mark(finding.severity)) \(finding.severity.rawValue): \(finding.what)")
+            lines.append("  \(Self.mark(finding.severity)) \(finding.severity.rawValue): \(finding.message)")
             if finding.location != diagnosis.path { lines.append("      where  \(finding.location)") }
-            if !finding.who.isEmpty {
-                lines.append("      who    \(finding.who.map(Self.name).joined(separator: ", "))")
+            if !finding.processes.isEmpty {
+                lines.append("      who    \(finding.processes.map(Self.name).joined(separator: ", "))")
             }
-            lines += ["      next   \(finding.next)", ""]
+            lines += ["      next   \(finding.advice)", ""]
         }
         if !diagnosis.unknowns.isEmpty {
             lines += ["  Not known:"] + diagnosis.unknowns.map { "  - \($0)" } + [""]

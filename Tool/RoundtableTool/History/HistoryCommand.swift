@@ -145,7 +145,7 @@ struct HistoryCommand: ParsableCommand {
             try open().history.enable(
                 for: enable,
                 recording: columns ? .changedColumns : .rows,
-                keeping: HistoryKeeping(columns: Set(keptColumns), includesUpdates: keepUpdates)
+                keeping: OldValuePolicy(columns: Set(keptColumns), includesUpdates: keepUpdates)
             )
             Terminal.complain("recording the changes of '\(enable)' from now on")
         } else if let disable {
@@ -155,7 +155,7 @@ struct HistoryCommand: ParsableCommand {
                 throw ToolError("\(fullPath): there is no consumer '\(dropConsumer)'. --consumers lists them.")
             }
         } else if consumers {
-            let list = try read { try History.consumers(in: $0) }
+            let list = try read { try DatabaseHistory.consumers(in: $0) }
             Terminal.write(
                 json ? HistoryText.lines(list) : Terminal.dressed(HistoryText.table(list, in: Terminal.width))
             )
@@ -166,7 +166,7 @@ struct HistoryCommand: ParsableCommand {
             try following.run(try openForReading(), identity) { try token($0) }
         } else {
             let page = try read { db in
-                try History.changes(
+                try DatabaseHistory.changes(
                     since: try token(db),
                     in: tables.isEmpty ? nil : tables,
                     limit: last ?? limit,
@@ -180,9 +180,9 @@ struct HistoryCommand: ParsableCommand {
     }
 
     private func token(_ db: Database) throws -> HistoryToken? {
-        if let last { return try History.token(beforeLast: last, in: tables.isEmpty ? nil : tables, from: db) }
+        if let last { return try DatabaseHistory.token(beforeLast: last, in: tables.isEmpty ? nil : tables, from: db) }
         guard let consumer else { return since.flatMap(HistoryToken.init) }
-        guard let found = try History.consumers(in: db).first(where: { $0.name == consumer }) else {
+        guard let found = try DatabaseHistory.consumers(in: db).first(where: { $0.name == consumer }) else {
             throw ToolError("\(fullPath): there is no consumer '\(consumer)'. --consumers lists them.")
         }
         return found.token

@@ -76,7 +76,7 @@ struct HistoryFollowing {
         while true {
             let page = try database.read { db in
                 if !position.hasBegun { position.token = try start(db) }
-                return try History.changes(since: position.token, in: tables, limit: Self.pageSize, from: db)
+                return try DatabaseHistory.changes(since: position.token, in: tables, limit: Self.pageSize, from: db)
             }
             let isFirst = !position.hasBegun
             position.hasBegun = true

@@ -12,7 +12,7 @@ struct JobsFindings {
     let jobs: JobsStatus
     var now = Date()
 
-    func add(to diagnosis: inout Diagnosis) {
+    func add(to diagnosis: inout DatabaseDiagnosis) {
         for queue in jobs.queues {
             addLost(of: queue, to: &diagnosis)
             addWaiting(of: queue, to: &diagnosis)
@@ -20,7 +20,7 @@ struct JobsFindings {
         }
     }
 
-    private func addDead(of queue: JobQueueStatus, to diagnosis: inout Diagnosis) {
+    private func addDead(of queue: JobQueueStatus, to diagnosis: inout DatabaseDiagnosis) {
         guard queue.dead > 0 else { return }
         let one = queue.dead == 1
         let newest = queue.newestDeath.map { death in
@@ -33,14 +33,14 @@ struct JobsFindings {
             .deadJobs,
             .warning,
             "\(name(queue.dead, of: queue)) \(one ? "is" : "are") dead, and no worker attempts \(one ? "it" : "them") again.\(newest ?? "")",
-            next: """
+            advice: """
                 Correct the cause, then let \(one ? "it" : "them") be attempted again (JobQueue.retry), or remove \(one ? "it" : "them") \
                 (JobQueue.prune, with the state dead). To list dead jobs: roundtable sql \(diagnosis.path.shellQuotedPath) "\(list)"
                 """
         )
     }
 
-    private func addWaiting(of queue: JobQueueStatus, to diagnosis: inout Diagnosis) {
+    private func addWaiting(of queue: JobQueueStatus, to diagnosis: inout DatabaseDiagnosis) {
         guard let wait = queue.readySeconds, wait > Self.patience, !queue.isAttended else { return }
         let what =
             queue.ready == 1
@@ -51,7 +51,7 @@ struct JobsFindings {
                 .jobsWait,
                 .warning,
                 "\(what), and no worker of this queue lives.",
-                next: "Start the program that runs the queue (JobQueue.run)."
+                advice: "Start the program that runs the queue (JobQueue.run)."
             )
         } else {
             diagnosis.find(
@@ -59,7 +59,7 @@ struct JobsFindings {
                 .warning,
                 "\(what), although a worker of this queue has no job.",
                 by: queue.idleWorkers,
-                next: """
+                advice: """
                     Look at the log of the program: its database may be suspended, or it cannot write. If JobQueue.run has ended in it, start it \
                     again.
                     """
@@ -67,7 +67,7 @@ struct JobsFindings {
         }
     }
 
-    private func addLost(of queue: JobQueueStatus, to diagnosis: inout Diagnosis) {
+    private func addLost(of queue: JobQueueStatus, to diagnosis: inout DatabaseDiagnosis) {
         guard queue.lost > 0 else { return }
         let one = queue.lost == 1
         let reasons = Set(queue.lostWorkers.map(\.reason)).sorted()
@@ -80,7 +80,7 @@ struct JobsFindings {
             \(name(queue.lost, of: queue)) \(one ? "is" : "are") running without a worker: \(reasons.prefix(3).joined(separator: "; "))\(more).
             """,
             by: queue.lostWorkers.compactMap(\.process),
-            next: isServed
+            advice: isServed
                 ? "Nothing: a worker with a free handler takes \(one ? "it" : "them") back. This counts as a failed attempt."
                 : """
                 Start the program that runs the queue (JobQueue.run): it takes \(one ? "it" : "them") back, and this counts as a failed attempt.

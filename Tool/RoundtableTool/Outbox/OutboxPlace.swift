@@ -126,10 +126,10 @@ struct OutboxPlace {
         return options
     }
 
-    func outbox(as sender: String) throws -> Outbox {
+    func outbox(as sender: String) throws -> CommandOutbox {
         switch position {
-        case .beside(let database): try Outbox(forDatabaseAt: database, as: sender)
-        case .apart(let folder, _): try Outbox(at: folder, as: sender)
+        case .beside(let database): try CommandOutbox(forDatabaseAt: database, as: sender)
+        case .apart(let folder, _): try CommandOutbox(at: folder, as: sender)
         }
     }
 

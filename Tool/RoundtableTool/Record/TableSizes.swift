@@ -61,7 +61,7 @@ struct TableSizes: Encodable {
             try queue.read { db in
                 try Self.limited(db) {
                     if try db.tableExists("roundtable_history_consumers") {
-                        consumers = try History.consumers(in: db).map {
+                        consumers = try DatabaseHistory.consumers(in: db).map {
                             Consumer(name: $0.name, backlog: $0.backlog, lastSeen: $0.lastSeen, state: $0.state)
                         }
                     }

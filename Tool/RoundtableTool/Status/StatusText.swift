@@ -18,7 +18,7 @@ struct StatusText {
             ("files", files), ("format", format), ("sqlite", sqlite), ("schema", schema), ("wal", wal),
             ("checkpoints", checkpoints),
             ("control block", controlBlock), ("other blocks", otherControlBlocks), ("turn", turn),
-            ("write lock", writeLock), ("outbox", outbox), ("extensions", extensions),
+            ("write lock", writeLock), ("outbox", outbox), ("derived tables", derivedTables),
             ("replication", replication),
             ("follows", replica), ("fenced", fence),
         ]

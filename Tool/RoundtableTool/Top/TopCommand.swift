@@ -121,7 +121,7 @@ struct TopCommand: ParsableCommand {
 struct TopSource {
     private let url: URL
     private var lastSequence: UInt64?
-    private var facts: Diagnosis.SystemFacts?
+    private var facts: DatabaseDiagnosis.SystemFacts?
     private var nextFacts: Nanoseconds = 0
     private let content = UnattendedContent()
 
@@ -143,11 +143,11 @@ struct TopSource {
         let now = MonotonicClock.now
         lastSequence = commits?.lastSequence
         let facts = now < nextFacts ? facts : nil
-        let system = facts ?? Diagnosis.SystemFacts(of: status)
+        let system = facts ?? DatabaseDiagnosis.SystemFacts(of: status)
         if facts == nil { nextFacts = MonotonicClock.now + Self.factsInterval }
         self.facts = system
         // A checkpoint that is due is mostly made a moment later: `doctor` waits for it, and the view does not.
-        let warnings = Diagnosis(of: status, system).findings.filter {
+        let warnings = DatabaseDiagnosis(of: status, system).findings.filter {
             $0.severity != .notice && $0.topic != .notCheckpointed
         }
         return TopSample(

@@ -56,7 +56,7 @@ struct TopLines {
             let who = change.author.map { "'\($0)' (pid \(change.pid))" } ?? "(pid \(change.pid))"
             return ("change", "\(clock.milliseconds(change.time)), \(who), \(change.tables)")
         }
-        facts += sample.warnings.map { ("\($0.severity.rawValue)", $0.what) }
+        facts += sample.warnings.map { ("\($0.severity.rawValue)", $0.message) }
         return facts
     }
 }
@@ -91,7 +91,7 @@ struct TopJSON: Encodable {
     let isExact: Bool?
     let rates: [Rate]
     let changes: [Change]
-    let warnings: [Diagnosis.Finding]
+    let warnings: [DatabaseDiagnosis.Finding]
     let status: DatabaseStatus
 
     enum CodingKeys: String, CodingKey {
@@ -134,7 +134,7 @@ struct TopJSON: Encodable {
     var line: String { PrintedJSON.text(self) }
 }
 
-extension Change.Tables {
+extension DatabaseChange.Tables {
     var names: [String] {
         switch self {
         case .some(let names): names.sorted()

@@ -15,7 +15,7 @@ struct TopSample: Sendable {
     /// nil when the control block cannot be used.
     var commits: RecentCommits?
     /// What `doctor` warns of, and errors.
-    var warnings: [Diagnosis.Finding]
+    var warnings: [DatabaseDiagnosis.Finding]
 }
 
 /// What happened per second between two samples. Without two samples, nothing is known.

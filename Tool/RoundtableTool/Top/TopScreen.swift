@@ -88,7 +88,7 @@ struct TopScreen {
         var lines: [StyledText] = []
         for finding in sample.warnings {
             let style: TextStyle = finding.severity == .error ? .bad : .warning
-            lines += finding.what.wrapped(to: width - 2).enumerated().map { index, line in
+            lines += finding.message.wrapped(to: width - 2).enumerated().map { index, line in
                 StyledText((index == 0 ? "! " : "  ") + line, style)
             }
         }

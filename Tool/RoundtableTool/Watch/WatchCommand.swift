@@ -113,7 +113,7 @@ struct WatchCommand: ParsableCommand {
 
     private func observe(
         _ database: SharedDatabase,
-        _ body: @escaping (Change) -> Void
+        _ body: @escaping (DatabaseChange) -> Void
     ) throws -> AnyDatabaseCancellable {
         // The queue runs `body` on one thread at a time, which is all that `body` needs.
         nonisolated(unsafe) let body = body

@@ -16,7 +16,7 @@ struct WatchPrinter {
     }
 
     /// - returns: the reason why nothing more is printed; nil to continue.
-    mutating func print(_ change: Change) -> WatchEnd.Reason? {
+    mutating func print(_ change: DatabaseChange) -> WatchEnd.Reason? {
         if let limit, printed >= limit { return .enough }
         do {
             let line = isJSON ? format.json(change) : format.text(change) + "\n"
@@ -50,7 +50,7 @@ struct WatchFormat {
 
     init(isFiltered: Bool) { self.isFiltered = isFiltered }
 
-    mutating func text(_ change: Change) -> String {
+    mutating func text(_ change: DatabaseChange) -> String {
         let commits = commits(in: change)
         let author = change.author.map { $0.displayWidth <= 24 ? $0 : $0.prefix(columns: 23) + "…" }
         let who =
@@ -71,13 +71,13 @@ struct WatchFormat {
         return "\(clock.string(from: change.time))  \(String(safe))"
     }
 
-    mutating func json(_ change: Change) -> String {
+    mutating func json(_ change: DatabaseChange) -> String {
         let line = Line(
             sequence: change.sequence,
             author: change.author,
             pid: change.pid,
             tables: change.tables == .fullDatabase ? nil : change.tables.names,
-            extensionTables: change.tables.extensionTables.sorted(),
+            derivedTables: change.tables.derivedTables.sorted(),
             foreign: !change.isOwn,
             time: change.time,
             detail: change.detail,
@@ -87,7 +87,7 @@ struct WatchFormat {
     }
 
     /// The number of commits that a change stands for; nil when it is not known.
-    private mutating func commits(in change: Change) -> UInt64? {
+    private mutating func commits(in change: DatabaseChange) -> UInt64? {
         defer { lastSequence = change.sequence }
         if change.detail == .commit { return 1 }
         // Sequences also count commits of tables that are not observed.
@@ -101,16 +101,16 @@ struct WatchFormat {
         let pid: Int32?
         /// The changed tables; nil if any table may have changed.
         let tables: [String]?
-        /// The changed tables that belong to extensions.
-        let extensionTables: [String]
+        /// The changed tables that belong to derived tables.
+        let derivedTables: [String]
         let foreign: Bool
         let time: Date
-        let detail: Change.Detail
+        let detail: DatabaseChange.Detail
         let commits: UInt64?
 
         enum CodingKeys: String, CodingKey {
             case sequence, author, pid, tables
-            case extensionTables = "extension_tables"
+            case derivedTables = "derived_table_tables"
             case foreign, time, detail, commits
         }
 
@@ -125,7 +125,7 @@ struct WatchFormat {
             } else {
                 try container.encode("*", forKey: .tables)
             }
-            try container.encode(extensionTables, forKey: .extensionTables)
+            try container.encode(derivedTables, forKey: .derivedTables)
             try container.encode(foreign, forKey: .foreign)
             let format = Date.ISO8601FormatStyle(includingFractionalSeconds: true)
             try container.encode(time.formatted(format), forKey: .time)

@@ -21,11 +21,12 @@ struct EncryptionCommand: AsyncParsableCommand {
         case rawKey = "raw key"
         case passphrase
 
-        var encryption: Encryption? {
+        var encryption: DatabaseEncryption? {
             switch self {
             case .plain: nil
-            case .rawKey: Encryption(key: .rawKey { Data(repeating: 7, count: Encryption.Key.rawKeySize) })
-            case .passphrase: Encryption(key: .passphrase { "correct horse battery staple" })
+            case .rawKey:
+                DatabaseEncryption(key: .rawKey { Data(repeating: 7, count: DatabaseEncryption.Key.rawKeySize) })
+            case .passphrase: DatabaseEncryption(key: .passphrase { "correct horse battery staple" })
             }
         }
     }
@@ -86,7 +87,7 @@ struct EncryptionCommand: AsyncParsableCommand {
     private static func open(_ kind: Kind, at url: URL) throws -> SharedDatabase {
         var options = SharedDatabase.Options()
         options.encryption = kind.encryption
-        return try SharedDatabase.open(at: url, schema: Schema(Fixture.migrator), as: "bench", options: options)
+        return try SharedDatabase.open(at: url, schema: SharedSchema(Fixture.migrator), as: "bench", options: options)
     }
 
     private static func create(_ kind: Kind, in folder: URL) throws -> SharedDatabase {

@@ -90,7 +90,7 @@ struct HistoryCommand: AsyncParsableCommand {
         let path = try Fixture.create(in: folder, name: kind.rawValue, rows: rows)
         let database = try SharedDatabase.open(
             at: URL(fileURLWithPath: path),
-            schema: Schema(Fixture.migrator),
+            schema: SharedSchema(Fixture.migrator),
             as: "bench"
         )
         switch kind {

@@ -90,7 +90,11 @@ struct ObserveCommand: AsyncParsableCommand {
         case .ownProcess:
             let path = try Fixture.create(in: folder, name: "own")
             let url = URL(fileURLWithPath: path)
-            let database: SharedDatabase = try SharedDatabase.open(at: url, schema: Schema(Fixture.migrator), as: "own")
+            let database: SharedDatabase = try SharedDatabase.open(
+                at: url,
+                schema: SharedSchema(Fixture.migrator),
+                as: "own"
+            )
             return try Signalling(observing: database, in: folder)
         case .grdb:
             let path = try Fixture.create(in: folder, name: "grdb-own")

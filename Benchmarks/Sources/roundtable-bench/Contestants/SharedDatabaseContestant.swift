@@ -23,7 +23,7 @@ struct SharedDatabaseContestant: AsyncContestant {
         configure(&options)
         database = try SharedDatabase.open(
             at: URL(fileURLWithPath: path),
-            schema: Schema(Fixture.migrator),
+            schema: SharedSchema(Fixture.migrator),
             as: settings.name,
             options: options
         )

@@ -24,7 +24,7 @@ struct JobsPeer: Codable {
             try db.createJobTables()
             try db.execute(sql: "CREATE TABLE effect (number INTEGER NOT NULL)")
         }
-        return try SharedDatabase.open(at: URL(fileURLWithPath: path), schema: Schema(migrator), as: "bench")
+        return try SharedDatabase.open(at: URL(fileURLWithPath: path), schema: SharedSchema(migrator), as: "bench")
     }
 
     func run() async throws -> Result {

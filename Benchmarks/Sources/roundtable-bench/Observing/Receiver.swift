@@ -52,7 +52,11 @@ enum Receiver: String, CaseIterable {
             Self.observe(try Self.open(path), on: DispatchQueue(label: "receiver"), board)
         case .readOnlyValue:
             let url = URL(fileURLWithPath: path)
-            let answer = try SharedDatabase.openReadOnly(at: url, schema: Schema(Fixture.migrator), as: "receiver")
+            let answer = try SharedDatabase.openReadOnly(
+                at: url,
+                schema: SharedSchema(Fixture.migrator),
+                as: "receiver"
+            )
             guard case .available(let database) = answer else { throw WrongResult(side: .ours, what: "\(answer)") }
             Self.observe(database, on: DispatchQueue(label: "receiver"), board)
         case .mainValue:
@@ -93,7 +97,7 @@ enum Receiver: String, CaseIterable {
         }
     }
 
-    private static func see(_ changes: Changes, _ board: Scoreboard) async throws {
+    private static func see(_ changes: DatabaseChanges, _ board: Scoreboard) async throws {
         var origin: Int?
         for try await change in changes {
             let sequence = Int(change.sequence)
@@ -104,7 +108,7 @@ enum Receiver: String, CaseIterable {
     }
 
     private static func open(_ path: String) throws -> SharedDatabase {
-        try SharedDatabase.open(at: URL(fileURLWithPath: path), schema: Schema(Fixture.migrator), as: "receiver")
+        try SharedDatabase.open(at: URL(fileURLWithPath: path), schema: SharedSchema(Fixture.migrator), as: "receiver")
     }
 
     /// Sees rows of a database of any kind.

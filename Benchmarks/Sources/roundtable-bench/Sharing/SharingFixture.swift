@@ -41,12 +41,12 @@ struct SharingPlace: Codable {
         try FileManager.default.createDirectory(atPath: self.folder, withIntermediateDirectories: false)
     }
 
-    func outbox(_ sender: String) throws -> Outbox {
-        var options = Outbox.Options()
+    func outbox(_ sender: String) throws -> CommandOutbox {
+        var options = CommandOutbox.Options()
         options.durability = isDurable ? .machine : .process
         options.maximumCount = .max
         options.maximumBytes = .max
-        return try Outbox(forDatabaseAt: url, as: sender, options: options)
+        return try CommandOutbox(forDatabaseAt: url, as: sender, options: options)
     }
 
     /// - parameter name: what the owner publishes is `rows`.
@@ -62,7 +62,7 @@ struct SharingPlace: Codable {
         options.outbox = outbox
         options.drainOnOpen = outbox != nil
         options.drainOnOpenLimit = .seconds(3600)
-        return try SharedDatabase.open(at: url, schema: Schema(Fixture.migrator), as: "owner", options: options)
+        return try SharedDatabase.open(at: url, schema: SharedSchema(Fixture.migrator), as: "owner", options: options)
     }
 
     static let handlers: OutboxHandlers = {

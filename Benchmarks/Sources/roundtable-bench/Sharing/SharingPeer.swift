@@ -27,7 +27,7 @@ enum SharingPeer: Codable {
             let publisher = try database.publish(to: place.snapshot(), atMostEvery: .zero) { db in
                 RowCount(try Int.fetchOne(db.cachedStatement(sql: Statements.newest)) ?? 0)
             }
-            try publisher.publishNow()
+            try publisher.publish()
             sayReadyAndWait()
             try database.close()
             return Result()

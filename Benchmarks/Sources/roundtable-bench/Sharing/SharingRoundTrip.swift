@@ -20,7 +20,7 @@ final class SharingRoundTrip {
         }
     }
 
-    private let outbox: Outbox
+    private let outbox: CommandOutbox
     private let owner: ParticipantProcess
     private let following: Task<Void, Never>
     /// The last value that was seen, and when.

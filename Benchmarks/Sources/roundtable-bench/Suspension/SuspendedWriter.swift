@@ -45,7 +45,7 @@
         init(_ task: SuspensionTask) throws {
             database = try SharedDatabase.open(
                 at: URL(fileURLWithPath: task.databasePath),
-                schema: Schema(Ledger.migrator),
+                schema: SharedSchema(Ledger.migrator),
                 as: "ledger",
                 options: Self.options(task)
             )

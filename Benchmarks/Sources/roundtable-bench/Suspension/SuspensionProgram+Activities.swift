@@ -79,7 +79,7 @@
         private func migrateShared() throws {
             let database = try SharedDatabase.open(
                 at: URL(fileURLWithPath: migratedPath),
-                schema: Schema(Self.longMigrator),
+                schema: SharedSchema(Self.longMigrator),
                 as: "migrating",
                 options: SharedDatabaseWriter.options(task)
             )

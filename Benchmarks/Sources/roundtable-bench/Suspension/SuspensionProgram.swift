@@ -67,7 +67,7 @@
             }
         }
 
-        private func tell(_ suspensions: [Suspension]) {
+        private func tell(_ suspensions: [SuspensionReport]) {
             for suspension in suspensions where suspension.path == task.databasePath {
                 var entry = SuspensionJournal.Entry(.gate)
                 entry.text = "\(suspension.outcome)"

@@ -24,7 +24,7 @@ public struct SharedFiles: Sendable {
     #endif
 
     /// - parameter sender: the name of the process: the commands of each are applied in their order.
-    public func outbox(as sender: String) throws -> Outbox { try Outbox(at: outboxFolder, as: sender) }
+    public func outbox(as sender: String) throws -> CommandOutbox { try CommandOutbox(at: outboxFolder, as: sender) }
 
     /// What the app publishes, and the widget shows.
     public func widgetState(as writer: String) -> SnapshotFile<WidgetState> {

@@ -16,7 +16,7 @@ public struct WidgetModel: Sendable {
     private static let changes = Mutex(())
 
     private let files: SharedFiles
-    private let outbox: Outbox
+    private let outbox: CommandOutbox
 
     public init(_ files: SharedFiles) throws {
         self.files = files

@@ -33,7 +33,7 @@ public struct Article: Codable, Equatable, Identifiable, Sendable, FetchableReco
     }
 }
 
-let readingListSchema = Schema(migrator)
+let readingListSchema = SharedSchema(migrator)
 
 private var migrator: DatabaseMigrator {
     var migrator = DatabaseMigrator()

@@ -27,7 +27,7 @@ public struct Settings: Codable, FetchableRecord, PersistableRecord, Sendable, E
 
 public enum Meter {
     /// The schema, for both programs. The one that opens the database first applies the migrations.
-    public static var schema: Schema {
+    public static var schema: SharedSchema {
         var migrator = DatabaseMigrator()
         migrator.registerMigration("readings") { db in
             try db.create(table: "reading") { table in
@@ -42,6 +42,6 @@ public enum Meter {
             }
             try Settings(interval: 1000).insert(db)
         }
-        return Schema(migrator)
+        return SharedSchema(migrator)
     }
 }

@@ -67,7 +67,7 @@ extension Mail {
     public static let queue = JobQueue("mail", of: SendMail.self)
 
     /// The schema, for all programs. The one that opens the database first applies the migrations.
-    public static var schema: Schema {
+    public static var schema: SharedSchema {
         var migrator = DatabaseMigrator()
         migrator.registerMigration("jobs") { db in try db.createJobTables() }
         migrator.registerMigration("mail") { db in
@@ -91,6 +91,6 @@ extension Mail {
                 table.column("repeated", .integer).notNull()
             }
         }
-        return Schema(migrator)
+        return SharedSchema(migrator)
     }
 }

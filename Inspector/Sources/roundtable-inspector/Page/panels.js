@@ -20,7 +20,7 @@ export class Panels {
     this.put("tables", sample ? tables(sample) : empty("–"));
     this.put("outbox", sample ? outbox(sample) : empty("–"));
     this.put("history", sample ? history(sample) : empty("–"));
-    this.put("extensions", sample ? extensions(sample) : empty("–"));
+    this.put("derived-tables", sample ? derivedTables(sample) : empty("–"));
   }
 
   put(id, ...content) {
@@ -60,7 +60,7 @@ export class Panels {
       found.push(["warning", `${other.path}: a control block of layout ${other.layout_version}${pids}. Its programs take turns among themselves; they are not shown here.`]);
     }
     for (const warning of sample?.top.warnings ?? []) {
-      found.push([warning.severity === "error" ? "bad" : "warning", `${warning.what} ${warning.next}`]);
+      found.push([warning.severity === "error" ? "bad" : "warning", `${warning.message} ${warning.advice}`]);
     }
     for (const unknown of status?.unknowns ?? []) found.push(["", `Not known: ${unknown}`]);
     const text = JSON.stringify(found);
@@ -264,14 +264,14 @@ function history(sample) {
   return table(columns, consumers, "History consumers");
 }
 
-function extensions(sample) {
-  const all = sample.top.status.extensions?.extensions;
-  if (!all || all.length === 0) return empty("No extensions.");
+function derivedTables(sample) {
+  const all = sample.top.status.derived_tables?.tables;
+  if (!all || all.length === 0) return empty("No derived tables.");
   const columns = [
     ["", "name", (one) => name(one.name)],
     ["Of", "name", (one) => name(one.base_table)],
     ["State", "", (one) => element("span", { class: one.state === "ready" ? "good" : "warning" }, one.state.replaceAll("_", " "))],
     ["Rows", "number", (one) => (one.state === "building" ? `${count(one.done)} of ${count(one.total)}` : "")],
   ];
-  return table(columns, all, "Extensions");
+  return table(columns, all, "Derived tables");
 }

@@ -6,7 +6,7 @@
 
     /// Cuts the power of a real file system while processes write, and checks what is there when it is mounted again.
     struct Ext4Campaign: Sendable {
-        var durability: Durability
+        var durability: CommitDurability
         var cuts: Int
         var seed: UInt64
         var forgotten = IgnoredSyncs.none

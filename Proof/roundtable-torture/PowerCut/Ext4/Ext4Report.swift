@@ -54,7 +54,7 @@
             }
         }
 
-        var durability: Durability
+        var durability: CommitDurability
         var forgottenSyncs: IgnoredSyncs
         var seed: UInt64
         var wantedCuts: Int

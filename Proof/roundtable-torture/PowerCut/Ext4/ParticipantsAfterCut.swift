@@ -11,7 +11,7 @@ import Synchronization
 struct ParticipantsAfterCut {
     let folder: URL
     let notes: URL
-    let durability: Durability
+    let durability: CommitDurability
     let seed: UInt64
 
     private static let commits = 3
@@ -61,7 +61,7 @@ struct ParticipantsAfterCut {
         try database.read { db in
             var last: Int64 = 0
             var sequence: Int64?
-            var page = try History.changes(since: nil, in: ["ledger"], from: db)
+            var page = try DatabaseHistory.changes(since: nil, in: ["ledger"], from: db)
             while true {
                 for change in page.changes {
                     guard let seq = change.id else { return "a change without a key" }
@@ -76,7 +76,7 @@ struct ParticipantsAfterCut {
                     }
                 }
                 guard page.hasMore else { break }
-                page = try History.changes(since: page.token, in: ["ledger"], from: db)
+                page = try DatabaseHistory.changes(since: page.token, in: ["ledger"], from: db)
             }
             let commits = try Int64.fetchOne(db, sql: "SELECT coalesce(max(seq), 0) FROM ledger") ?? 0
             return last == commits ? nil : "it ends with row \(last), and the table with row \(commits)"
@@ -87,7 +87,7 @@ struct ParticipantsAfterCut {
     ///
     /// - returns: what is wrong; how many changes were reported without a record of one commit.
     private func ringProblem(_ database: SharedDatabase) throws -> (problem: String?, unrecorded: Int) {
-        let log = Mutex<[Change]>([])
+        let log = Mutex<[DatabaseChange]>([])
         let queue = DispatchQueue(label: "changes after the power cut")
         let observation = try database.observeChanges(in: Table("ledger"), on: queue) { change in
             log.withLock { $0.append(change) }
@@ -132,10 +132,10 @@ struct ParticipantsAfterCut {
             return others.isEmpty
         }
         guard others.isEmpty else { return "it still has \(others.map(\.name))" }
-        let topics: Set<Diagnosis.Topic> = [.controlBlock, .deadParticipant, .missingWALIndex, .notInWALMode]
-        let findings = try Diagnosis(ofDatabaseAt: url).findings.filter {
+        let topics: Set<DatabaseDiagnosis.Topic> = [.controlBlock, .deadParticipant, .missingWALIndex, .notInWALMode]
+        let findings = try DatabaseDiagnosis(ofDatabaseAt: url).findings.filter {
             $0.severity == .error || topics.contains($0.topic)
         }
-        return findings.first.map { "the doctor finds \($0.topic.rawValue): \($0.what)" }
+        return findings.first.map { "the doctor finds \($0.topic.rawValue): \($0.message)" }
     }
 }

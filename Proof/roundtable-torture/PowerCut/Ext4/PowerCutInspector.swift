@@ -30,7 +30,9 @@ struct PowerCutInspector: ParsableCommand {
     @Option var value: UInt64
 
     func run() throws {
-        guard let durability = Durability(rawValue: durability) else { throw ValidationError("no such durability") }
+        guard let durability = CommitDurability(rawValue: durability) else {
+            throw ValidationError("no such durability")
+        }
         let folder = URL(fileURLWithPath: folder, isDirectory: true)
         let notes = URL(fileURLWithPath: notes, isDirectory: true)
         // SQLite changes files when it opens them, so one copy stays as the power cut has left it.

@@ -1,7 +1,7 @@
 import Foundation
 import GRDBSQLite
 
-/// The reason why a database cannot be opened with the requested ``Encryption``, or not without an encryption. The database was not
+/// The reason why a database cannot be opened with the requested ``DatabaseEncryption``, or not without an encryption. The database was not
 /// touched.
 public enum EncryptionError: Error, Sendable {
     /// The SQLite library of this program cannot encrypt. It would have ignored the key and written plain text.

@@ -5,10 +5,10 @@ import GRDBSQLite
 /// The key's provider and the salt, with which each connection to one database is keyed (rules C4–C6).
 struct Keying: Sendable {
     let path: String
-    let key: Encryption.Key
+    let key: DatabaseEncryption.Key
     let salt: Salt
 
-    init(path: String, key: Encryption.Key, salt: Salt) {
+    init(path: String, key: DatabaseEncryption.Key, salt: Salt) {
         self.path = path
         self.key = key
         self.salt = salt
@@ -17,7 +17,7 @@ struct Keying: Sendable {
     /// - parameter mayCreate: whether to create a salt for a database that does not exist yet.
     /// - returns: nil for a database that does not exist and has no salt, if `mayCreate` is false.
     /// - throws: ``EncryptionError``.
-    init?(_ encryption: Encryption, of file: DatabaseFile, mayCreate: Bool) throws {
+    init?(_ encryption: DatabaseEncryption, of file: DatabaseFile, mayCreate: Bool) throws {
         try SQLCipher.check(path: file.path)
         path = file.path
         key = encryption.key
@@ -61,10 +61,10 @@ struct Keying: Sendable {
     }
 
     private func bytes(rawKey: Data) throws(EncryptionError) -> Secret {
-        guard rawKey.count == Encryption.Key.rawKeySize else {
+        guard rawKey.count == DatabaseEncryption.Key.rawKeySize else {
             throw .invalidKey(
                 path: path,
-                reason: "a raw key has \(Encryption.Key.rawKeySize) bytes, and this one \(rawKey.count)"
+                reason: "a raw key has \(DatabaseEncryption.Key.rawKeySize) bytes, and this one \(rawKey.count)"
             )
         }
         let secret = Secret(capacity: 128)

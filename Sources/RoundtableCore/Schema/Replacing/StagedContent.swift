@@ -160,7 +160,7 @@ final class StagedContent: @unchecked Sendable {
             return try queue.read { db in for companion in companions { _ = try companion.isCurrent(db) } }
         }
         let state = try queue.read { db in
-            // A program that may not write this content because of its extensions is refused before it migrates.
+            // A program that may not write this content because of its derived tables is refused before it migrates.
             for companion in companions { _ = try companion.isCurrent(db) }
             return try schema.state(db)
         }
@@ -179,7 +179,7 @@ final class StagedContent: @unchecked Sendable {
                 return try migrator.migrate(queue)
             } catch {
                 try checkCancellation()
-                // Each removal makes the extensions fewer.
+                // Each removal makes the derived tables fewer.
                 let isRemoved = try queue.writeWithoutTransaction { db in
                     try companions.contains { try $0.removeObstacle(error, db) }
                 }

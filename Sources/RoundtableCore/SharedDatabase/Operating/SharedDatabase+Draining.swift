@@ -6,7 +6,7 @@ import Synchronization
 /// How the writes of a database ended before it is closed.
 package struct Draining: Sendable {
     /// What was interrupted, if the writes did not end by themselves; nil: they did.
-    package var suspension: Suspension?
+    package var suspension: SuspensionReport?
     /// The process that a running write waited for at the end of the grace; nil: none.
     package var obstacle: String?
     /// Why a checkpoint that was due failed.

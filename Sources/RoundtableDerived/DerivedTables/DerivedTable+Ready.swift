@@ -1,0 +1,35 @@
+import GRDB
+import RoundtableCore
+
+extension DerivedTable {
+    /// Checks that the derived rows are complete and correct in the current transaction of `db` (rule E8).
+    ///
+    /// - throws: ``DerivedTableError``, `DatabaseError`.
+    public func checkIsReady(_ db: Database) throws { _ = try stored(db) }
+
+    /// Returns the stored derived table if it is ready.
+    func stored(_ db: Database) throws -> StoredDerivedTable {
+        guard
+            let stored = try StoredDerivedTable.fetch(db, name)
+                ?? TemporaryDerivedTable.fetch(db, DescribedDerivedTable(self))
+        else {
+            throw DerivedTableError.notRegistered(path: db.filePath, name: name)
+        }
+        if stored.version != version {
+            let disagreement = DerivedTableDifference.Disagreement.version(declared: version, stored: stored.version)
+            throw DerivedTableError.differs(path: db.filePath, name: name, disagreement)
+        }
+        if stored.fingerprint != definition.fingerprint {
+            throw DerivedTableError.differs(path: db.filePath, name: name, .definition(definition, stored))
+        }
+        switch stored.state {
+        case .ready:
+            if stored.schema == "main" { try DerivedTableFollowing.check(stored, db) }
+            return stored
+        case .building:
+            throw DerivedTableError.building(path: db.filePath, name: name, done: stored.done, total: stored.total)
+        case .missing:
+            throw DerivedTableError.baseTableMissing(path: db.filePath, name: name, table: stored.baseTable)
+        }
+    }
+}

@@ -1,0 +1,118 @@
+import Foundation
+import GRDB
+import GRDBSQLite
+import RoundtableCore
+import RoundtableFiles
+import RoundtableKernel
+
+extension DatabaseDiagnosis {
+    /// Inspects a database from outside, as ``DatabaseStatus/init(ofDatabaseAt:)`` does, and reports what is wrong and what to do about it.
+    ///
+    /// The inspection creates and changes no file, and takes no place in the control block and no turn. If a checkpoint is due, the
+    /// inspection is repeated for up to a second, because a participant may be about to make that checkpoint.
+    ///
+    /// - Parameters:
+    ///   - url: the URL of the database file.
+    ///   - check: whether the content is checked, too. This reads the whole file, in one read transaction. While it lasts, the
+    ///     WAL cannot start again if other processes write.
+    ///   - progress: called repeatedly while the content is checked.
+    /// - throws: ``SharedDatabaseError/notAFile(path:reason:)`` when there is no such file. All other problems are findings.
+    public init(
+        ofDatabaseAt url: URL,
+        checking check: Check = .none,
+        progress: @escaping () -> Void = {}
+    ) throws {
+        try self.init(ofDatabaseAt: url, outboxFolder: nil, checking: check, progress: progress)
+    }
+
+    /// Inspects a database like ``init(ofDatabaseAt:checking:progress:)``, with an outbox in another place than beside the database.
+    ///
+    /// - Parameters:
+    ///   - url: the URL of the database.
+    ///   - outbox: the folder of ``SharedDatabase/Options/outboxFolder``; nil: beside the database.
+    ///   - check: whether the content is checked, too.
+    ///   - progress: called repeatedly while the content is checked.
+    /// - throws: the errors of ``init(ofDatabaseAt:checking:progress:)``; ``OutboxError`` when no outbox can be at that place.
+    public init(
+        ofDatabaseAt url: URL,
+        outboxFolder outbox: URL?,
+        checking check: Check = .none,
+        progress: @escaping () -> Void = {}
+    ) throws {
+        try self.init(ofDatabaseAt: url, outboxFolder: outbox, reading: nil, checking: check, progress: progress)
+    }
+
+    /// Inspects a database like ``init(ofDatabaseAt:outboxFolder:checking:progress:)``, and lets `reading` read, too, perhaps several
+    /// times: its last reading belongs to the findings.
+    package init(
+        ofDatabaseAt url: URL,
+        outboxFolder outbox: URL?,
+        reading: DatabaseStatus.FurtherReading?,
+        checking check: Check = .none,
+        progress: @escaping () -> Void = {}
+    ) throws {
+        var doctor = Doctor(path: url.path)
+        do {
+            var status = try DatabaseStatus(ofDatabaseAt: url, outboxFolder: outbox, reading: reading)
+            let folder = try DatabaseStatus.outboxFolder(outbox, besideDatabaseAt: status.path)
+            var facts = Doctor.Facts(of: status, outbox: folder)
+            let deadline = MonotonicClock.now + Doctor.secondLook
+            while Doctor.isDue(status), facts.canCheckpoint, MonotonicClock.now < deadline {
+                MonotonicClock.sleep(50_000_000)
+                status = try DatabaseStatus(ofDatabaseAt: url, outboxFolder: outbox, reading: reading)
+                facts = Doctor.Facts(of: status, outbox: folder)
+            }
+            doctor.examine(status, facts)
+            if check != .none { doctor.check(try Onlooker(url), check, progress) }
+        } catch let error as SharedDatabaseError {
+            try doctor.refuse(error)
+        } catch let error as DatabaseError {
+            doctor.refuse(error)
+        }
+        self = doctor.diagnosis
+    }
+
+    /// Reports what is wrong according to a status, and to what the system showed at that time or shortly before. Unlike
+    /// ``init(ofDatabaseAt:outboxFolder:checking:progress:)``, it does not wait for a checkpoint that is due.
+    package init(of status: DatabaseStatus, _ system: SystemFacts) {
+        var doctor = Doctor(path: status.path)
+        doctor.examine(status, system.facts)
+        self = doctor.diagnosis
+    }
+
+    /// Adds a finding after those of the same severity.
+    ///
+    /// - parameter location: nil: the database.
+    package mutating func find(
+        _ topic: Topic,
+        _ severity: SharedDatabase.Severity,
+        _ message: String,
+        at location: String? = nil,
+        by processes: [SharingProcess] = [],
+        advice: String
+    ) {
+        findings.append(
+            Finding(
+                topic: topic,
+                severity: severity,
+                message: message,
+                location: location ?? path,
+                processes: processes,
+                advice: advice
+            )
+        )
+        // This keeps the order of findings of the same severity, which `sort` does not promise.
+        findings = SharedDatabase.Severity.allCases.reversed().flatMap { severity in
+            findings.filter { $0.severity == severity }
+        }
+    }
+
+    /// What the system shows of a database, apart from the status. It takes longer to read than the status, and changes less.
+    package struct SystemFacts {
+        fileprivate let facts: Doctor.Facts
+
+        package init(of status: DatabaseStatus) {
+            facts = Doctor.Facts(of: status, outbox: OutboxFolder(databasePath: status.path))
+        }
+    }
+}
