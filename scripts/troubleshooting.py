@@ -40,8 +40,8 @@ TEXTS = [
 TOOL = {"RoundtableReplication", "RoundtableTool", "RoundtableToolSupport"}
 # Functions that make an error of a reason.
 REASONS = ["invalid", "refusal", "SaltFileError", "MissingArgument", "FleetError", "RecordedHistoryError", "SuspensionPoliceError"]
-# Members that return what to do, which follows a message.
-ADVICE = r"\b(?:private|package) (?:static )?(?:func|var) (?:advice|consequence)\b[^{]*\{"
+# Members that return what to do, which follows a message, or texts for the people who use a program.
+ADVICE = r"\b(?:func|var) (?:advice|consequence|errorDescription|failureReason|recoverySuggestion|(?:reason|suggestion)ForPeople)\b[^{]*\{"
 TRAPS = ["preconditionFailure", "precondition", "fatalError"]
 # Enums that are part of errors, beside the errors themselves.
 PARTS = ["FileProblem", "StartOverReason"]

@@ -70,7 +70,21 @@ extension HistoryError: CustomStringConvertible, LocalizedError {
         }
     }
 
-    public var errorDescription: String? { description }
+    public var errorDescription: String? {
+        switch self {
+        case .startOver: "Earlier changes are no longer known."
+        case .newerFormat: "The database was changed by a newer version of this program."
+        case .notEnabled, .notTracked, .cannotTrack, .readOnly: "Changes of the database are not recorded."
+        }
+    }
+
+    public var recoverySuggestion: String? {
+        switch self {
+        case .startOver: "Everything has to be read again."
+        case .newerFormat: "Update this program."
+        default: nil
+        }
+    }
 }
 
 extension HistoryError.StartOverReason: CustomStringConvertible {

@@ -52,7 +52,13 @@ extension JobError: CustomStringConvertible, LocalizedError {
         }
     }
 
-    public var errorDescription: String? { description }
+    public var errorDescription: String? {
+        switch self {
+        case .attemptLost: "The task was taken over or removed."
+        case .unencodable, .unusableKey: "The task cannot be stored."
+        case .undecodable: "The task cannot be read."
+        }
+    }
 
     private static func advice(_ reason: Reason) -> String {
         let now = "Roll this transaction back and end the handler"

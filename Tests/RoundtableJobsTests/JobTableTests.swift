@@ -454,7 +454,7 @@ import Testing
             let job = try #require(try mails.job(1, in: db))
             let error = #expect(throws: JobError.self) { try mails.payload(of: job) }
             let what = "job 1 of 'mail': the payload cannot be decoded: Mail: "
-            #expect(error?.localizedDescription.hasPrefix(what) == true)
+            #expect(error?.description.hasPrefix(what) == true)
             #expect(error?.description.contains("Decode the forms of other versions in init(from:)") == true)
         }
     }
@@ -465,7 +465,7 @@ import Testing
         try db.write { db in
             let error = #expect(throws: JobError.self) { try numbers.add([.nan], in: db) }
             let what = "'numbers': the payload of a job cannot be encoded: "
-            #expect(error?.localizedDescription.hasPrefix(what) == true)
+            #expect(error?.description.hasPrefix(what) == true)
             #expect(error?.description.contains("Nothing was added. Correct") == true)
             let counts = try numbers.counts(in: db)
             #expect(counts == JobCounts())

@@ -72,8 +72,8 @@ enum TopWorld {
     static var warning: DatabaseDiagnosis.Finding {
         get throws {
             let json = """
-                {"id":"long_read","severity":"warning","where":"/data/app.sqlite","who":[],"next":"Continue it (kill -CONT 103) or end it.",
-                "what":"'widget' (pid 103, stopped) has been reading one moment for 12.0 s, and holds 3,800 WAL frames back."}
+                {"id":"long_read","severity":"warning","where":"/data/app.sqlite","processes":[],"advice":"Continue it (kill -CONT 103) or end it.",
+                "message":"'widget' (pid 103, stopped) has been reading one moment for 12.0 s, and holds 3,800 WAL frames back."}
                 """
             return try JSONDecoder().decode(DatabaseDiagnosis.Finding.self, from: Data(json.utf8))
         }

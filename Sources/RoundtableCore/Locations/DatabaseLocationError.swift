@@ -75,7 +75,27 @@ extension DatabaseLocationError: CustomStringConvertible, LocalizedError {
         }
     }
 
-    public var errorDescription: String? { description }
+    public var errorDescription: String? {
+        switch self {
+        case .noSuchFile: "The database does not exist."
+        case .inUse: "Another program has the database open."
+        case .unavailable(_, .notCreated): "The database does not exist yet."
+        case .unavailable(_, .schemaTooOld): "The database has to be updated first."
+        case .unavailable(_, .schemaTooNew): "The database was changed by a newer version of this program."
+        case .unreadableWAL: "The latest changes cannot be read here."
+        case .invalidURI, .urisAreOff, .notShareable, .noWalIndex, .companionsWouldKeepWritersOut, .notForPool:
+            "The database cannot be opened."
+        }
+    }
+
+    public var recoverySuggestion: String? {
+        switch self {
+        case .inUse: "Close it there, and try again."
+        case .unavailable(_, .notCreated), .unavailable(_, .schemaTooOld): "Start the program that writes it."
+        case .unavailable(_, .schemaTooNew): "Update this program."
+        default: nil
+        }
+    }
 }
 
 extension SharedDatabase.Unavailability {

@@ -121,7 +121,13 @@ extension RawHandleError: CustomStringConvertible, LocalizedError {
         }
     }
 
-    public var errorDescription: String? { description }
+    public var errorDescription: String? {
+        switch self {
+        case .readOnly: "The database cannot be changed by this program."
+        case .turnKept: "The database is in use."
+        default: "The database cannot be used by this program."
+        }
+    }
 
     /// The error as a [SQLite result code](https://www.sqlite.org/rescode.html) for C. Most are extended codes that Roundtable defines.
     package var code: CInt {

@@ -99,5 +99,28 @@ extension SharedDatabaseError: CustomStringConvertible, LocalizedError {
         }
     }
 
-    public var errorDescription: String? { description }
+    public var errorDescription: String? {
+        switch self {
+        case .schemaTooNew: "The database was changed by a newer version of this program."
+        case .networkFileSystem: "The database is on a network drive, where programs cannot share it."
+        case .fileLost: "The database was replaced, removed or moved while it was open."
+        case .foreignFiles: "The database and the files beside it do not belong together."
+        case .assertionRefused: "The system is about to suspend this program."
+        case .shuttingDown: "This program is about to end."
+        case .erasesDatabaseOnSchemaChange, .readOnlyConfiguration, .notAFileURL, .notAFile, .noAppGroup:
+            "The database cannot be opened."
+        }
+    }
+
+    public var recoverySuggestion: String? {
+        switch self {
+        case .schemaTooNew: "Update this program."
+        case .networkFileSystem: "Move it to a disk of this computer."
+        case .fileLost: "Open it again."
+        case .foreignFiles: "Restore all of its files from the same backup."
+        case .assertionRefused: "Try again when the program is open."
+        case .shuttingDown: "Try again when it runs."
+        case .erasesDatabaseOnSchemaChange, .readOnlyConfiguration, .notAFileURL, .notAFile, .noAppGroup: nil
+        }
+    }
 }

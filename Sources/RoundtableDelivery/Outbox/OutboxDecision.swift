@@ -108,9 +108,11 @@ extension OutboxHandlers {
         return .applied
     }
 
-    /// The text of an error: the one for people, if there is one.
+    /// The text of an error for those who develop the program: its description, if its type has one.
     private static func text(_ error: any Error) -> String {
-        if error is DatabaseError { return "\(error)" }
+        // As an error, the compiler takes each for convertible.
+        let value: Any = error
+        if let value = value as? any CustomStringConvertible { return value.description }
         return (error as? any LocalizedError)?.errorDescription ?? "\(error)"
     }
 

@@ -27,7 +27,12 @@ extension CollectionError: CustomStringConvertible, LocalizedError {
         }
     }
 
-    public var errorDescription: String? { description }
+    public var errorDescription: String? {
+        switch self {
+        case .undecodable: "A stored value cannot be read."
+        case .unencodable: "A value cannot be stored."
+        }
+    }
 }
 
 extension CollectionError {

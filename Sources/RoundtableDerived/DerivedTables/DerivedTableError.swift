@@ -103,7 +103,21 @@ extension DerivedTableError: CustomStringConvertible, LocalizedError {
         }
     }
 
-    public var errorDescription: String? { description }
+    public var errorDescription: String? {
+        switch self {
+        case .setTooOld, .newerFormat: "The database was changed by a newer version of this program."
+        case .building: "The database is being prepared."
+        default: "A part of the database cannot be used by this program."
+        }
+    }
+
+    public var recoverySuggestion: String? {
+        switch self {
+        case .setTooOld, .newerFormat: "Update this program."
+        case .building: "Try again later."
+        default: nil
+        }
+    }
 
     /// - parameter total: 0 as long as nobody has counted the rows.
     private static func rows(_ done: Int, of total: Int) -> String {

@@ -41,5 +41,5 @@ extension AppGroupError: CustomStringConvertible, LocalizedError {
         """
     }
 
-    public var errorDescription: String? { description }
+    public var errorDescription: String? { "This program has no access to the files of its app." }
 }

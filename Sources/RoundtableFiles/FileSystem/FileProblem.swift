@@ -90,6 +90,24 @@ extension FileProblem: CustomStringConvertible {
         }
     }
 
+    /// For the people who use a program, in which no path, call or setting is named.
+    var reasonForPeople: String? {
+        switch self {
+        case .diskFull: "The disk is full."
+        case .protected: "The device is locked."
+        case .noPermission, .readOnlyFileSystem: "This program may not write there, or not read."
+        case .folderMissing, .system: nil
+        }
+    }
+
+    var suggestionForPeople: String? {
+        switch self {
+        case .diskFull: "Free space, and try again."
+        case .protected: "Unlock the device, and try again."
+        case .noPermission, .readOnlyFileSystem, .folderMissing, .system: nil
+        }
+    }
+
     private static func advice(_ call: String, _ errno: Int32) -> String {
         switch (errno, SystemCall(rawValue: call)) {
         case (EMFILE, .inotify), (ENOSPC, .inotify):

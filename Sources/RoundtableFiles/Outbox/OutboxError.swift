@@ -127,7 +127,34 @@ extension OutboxError: CustomStringConvertible, LocalizedError {
         return "Perform it under another id."
     }
 
-    public var errorDescription: String? { description }
+    public var errorDescription: String? {
+        switch self {
+        case .commandTooLarge: "The change is too large to be stored."
+        case .full: "Too many changes are waiting to be applied."
+        case .file: "The change cannot be stored."
+        case .perhapsSubmitted: "The change may be stored, or may be lost."
+        case .decidedBefore: "This change was decided before."
+        case .newerFormat: "The database was changed by a newer version of this program."
+        case .senderNameNotUsable, .commandNotUsable, .folderNotUsable, .databaseNotUsable, .folderInUse, .readOnly,
+            .noSuchDeadLetter:
+            "The change cannot be applied."
+        }
+    }
+
+    public var failureReason: String? {
+        guard case .file(_, let problem) = self else { return nil }
+        return problem.reasonForPeople
+    }
+
+    public var recoverySuggestion: String? {
+        switch self {
+        case .full: "Open the app, which applies them."
+        case .file(_, let problem): problem.suggestionForPeople
+        case .perhapsSubmitted: "Try again."
+        case .newerFormat: "Update this program."
+        default: nil
+        }
+    }
 }
 
 extension OutboxError.Limit: CustomStringConvertible {

@@ -45,7 +45,24 @@ public enum SnapshotFileError: Error, Equatable, Sendable {
 extension SnapshotFileError: CustomStringConvertible, LocalizedError {
     public var description: String { "\(subject): \(problem)" }
 
-    public var errorDescription: String? { description }
+    public var errorDescription: String? {
+        switch self {
+        case .file, .other, .contended, .notDurable: "The file cannot be read or written."
+        case .tooLarge: "The value is too large for its file."
+        case .notAFile, .foreignFile, .databaseFile, .notAFileURL: "The file is of another kind."
+        case .encodingFailed, .publishingEnded: "The value cannot be stored."
+        }
+    }
+
+    public var failureReason: String? {
+        guard case .file(_, let problem) = self else { return nil }
+        return problem.reasonForPeople
+    }
+
+    public var recoverySuggestion: String? {
+        guard case .file(_, let problem) = self else { return nil }
+        return problem.suggestionForPeople
+    }
 
     private var subject: String {
         switch self {

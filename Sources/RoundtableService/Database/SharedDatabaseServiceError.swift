@@ -24,6 +24,6 @@
             }
         }
 
-        public var errorDescription: String? { description }
+        public var errorDescription: String? { "The database was not closed in order." }
     }
 #endif

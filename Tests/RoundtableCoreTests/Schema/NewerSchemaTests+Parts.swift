@@ -171,10 +171,12 @@ extension NewerSchemaTests {
         let old = try world.open()
         try world.migrateElsewhere(UpgradeWorld.addsColumn)
         let error = #expect(throws: SharedDatabaseError.self) { try old.insert("A") }
-        let text = try #require(error?.errorDescription)
+        let text = try #require(error?.description)
         #expect(
             text.contains(old.path) && text.contains(UpgradeWorld.addsColumn) && text.contains("Update this program")
         )
+        #expect(error?.localizedDescription == "The database was changed by a newer version of this program.")
+        #expect(error?.recoverySuggestion == "Update this program.")
     }
 }
 

@@ -84,7 +84,7 @@ private final class Gauge: Sendable {
         let error = #expect(throws: SharedDatabaseError.readOnlyConfiguration(path: path)) {
             try SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: "test", options: options)
         }
-        #expect(error?.localizedDescription.contains("Call openReadOnly()") == true)
+        #expect(error?.description.contains("Call openReadOnly()") == true)
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.url.path).isEmpty)
 
         _ = try open()

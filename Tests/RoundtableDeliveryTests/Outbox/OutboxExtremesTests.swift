@@ -84,7 +84,12 @@ import Testing
         try world.outbox("a").submit(AddEntry(text: "bad"))
         try world.outbox("b").submit(AddEntry2(text: "unknown", stars: 1))
         let drain = world.rounds(db, handlers.played(clock))
-        #expect(try (0..<3).map { _ in try drain().setAside } == [1, 0, 1])
+        let rounds = try (0..<3).map { _ in
+            // The time of the next try is stored in seconds since 1970, which may round it up.
+            clock.change { $0 += 0.001 }
+            return try drain()
+        }
+        #expect(rounds.map(\.setAside) == [1, 0, 1], "\(rounds)")
         handlers.retries.maximumAttempts = .min
         try world.outbox("a").submit(AddEntry(text: "bad"))
         #expect(try world.rounds(db, handlers.played(clock))().setAside == 1)

@@ -40,7 +40,8 @@ struct RestoreReport: Encodable {
         let findings: [DatabaseDiagnosis.Finding]
 
         enum CodingKeys: String, CodingKey {
-            case derivedTables, findings
+            case findings
+            case derivedTables = "derived_tables"
             case integrityCheck = "integrity_check"
         }
     }

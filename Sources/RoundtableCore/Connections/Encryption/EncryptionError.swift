@@ -97,5 +97,23 @@ extension EncryptionError: CustomStringConvertible, LocalizedError {
         }
     }
 
-    public var errorDescription: String? { description }
+    public var errorDescription: String? {
+        switch self {
+        case .wrongKey, .invalidKey, .keyRefused: "The database cannot be opened with this key."
+        case .keyUnavailable, .saltUnavailable: "The key of the database is not available now."
+        case .missingSalt, .damagedSalt: "A part of the key of the database is missing or damaged."
+        case .noSQLCipher, .oldSQLCipher: "This program cannot encrypt the database."
+        case .databaseIsPlain: "The database is not encrypted."
+        case .databaseIsEncrypted: "The database is encrypted."
+        case .unknownHeader: "The file is no database, or it is encrypted."
+        }
+    }
+
+    public var recoverySuggestion: String? {
+        switch self {
+        case .keyUnavailable, .saltUnavailable: "Unlock the device, and try again."
+        case .missingSalt, .damagedSalt: "Restore all files of the database from a backup."
+        default: nil
+        }
+    }
 }

@@ -59,5 +59,15 @@ extension ContentReplacementError: CustomStringConvertible, LocalizedError {
         }
     }
 
-    public var errorDescription: String? { description }
+    public var errorDescription: String? {
+        switch self {
+        case .notADatabase: "The file is no database."
+        case .sameFile: "The file is the database itself."
+        case .damaged: "The file is damaged."
+        case .otherProgram: "The file is of another program."
+        case .otherPageSize, .otherEncoding, .encrypted: "The database cannot be replaced by this file."
+        }
+    }
+
+    public var failureReason: String? { "Nothing was changed." }
 }
