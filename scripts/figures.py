@@ -21,6 +21,7 @@ SIDES = ["ours", "peers.grdb", "peers.sqlite-c"]
 MEASURED = [
     ("README.md", "| fairness (Jain's index; 1 is equal shares) | **{}** | {} | {} |", "contention", [f"{side}.jain" for side in SIDES]),
     ("README.md", "| longest wait for a turn | **{} ms** | {} ms | {} ms |", "contention", [f"{side}.longest_wait_ms" for side in SIDES]),
+    ("README.md", "| of 100 commits, 99 take at most | {} µs | {} µs | {} µs |", "contention", [f"{side}.p99_us" for side in SIDES]),
     ("README.md", "| transactions per second, all together | {} | {} | {} |", "contention", [f"{side}.tx_per_s" for side in SIDES]),
     ("docs/SCALING.md", "| {} commits/s together; the longest wait for a turn {} ms |", "contention", ["ours.tx_per_s", "ours.longest_wait_ms"]),
     ("docs/SCALING.md", "| {} reads/s |", "readers", ["variants.8 processes, beside a writer.ours.reads_per_s"]),
@@ -29,7 +30,11 @@ MEASURED = [
 
 # Figures of docs/BENCHMARKS.md: the document, its text, and the text there.
 REPEATED = [
-    ("README.md", "a commit of one row takes {} µs (median), and {} µs with a pool of GRDB's", "| sync | 17.1 | {} | 314 | 18.9 | {} |"),
+    ("README.md", "a commit of one row takes {} µs (median), and {} µs with a pool of GRDB's;", "| sync | 17.1 | {} | 314 | 18.9 | {} |"),
+    ("README.md", "with `await`, {} and {} µs", "| async, 1 task | 96.1 | {} | 812 | 88.7 | {} |"),
+    ("README.md", "Frozen {} times with 50 ms of notice", "| ours | {} | **0** | 1,352,181 |"),
+    ("README.md", "with GRDB alone {} were killed", "| GRDB | 2,000 | {} | 9,621,272 |"),
+    ("README.md", "takes\n{} MB, and {} MB with a pool of GRDB's", "| Roundtable, read-write | {} |", "| GRDB's `DatabasePool`, read-write | {} |"),
     ("README.md", "each takes {} MB more than with a pool of GRDB's, and {} MB more if it observes",
      "costs 0.7 MB above Foundation alone, {} MB above a pool of GRDB's, and {} MB more if it observes"),
     ("ChoosingHowToShare.md", "| open a database that another process has open | {} µs |", "| open, another process has | {} |"),
