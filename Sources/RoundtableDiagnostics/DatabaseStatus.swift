@@ -9,24 +9,24 @@ public struct DatabaseStatus: Codable, Sendable, Equatable {
     /// The path of the database file, with symbolic links resolved.
     public var path: String
     /// The version of the SQLite library that inspected the database: <https://www.sqlite.org/c3ref/libversion.html>.
-    public var sqliteVersion: String
+    package var sqliteVersion: String
     /// Whether that library has SQLite's WAL-reset bug (``SQLiteVersion/hasWALResetBug``). A database in WAL mode is then safe only as
     /// long as Roundtable alone checkpoints. Other processes may run with another version of the library.
-    public var sqliteHasWALResetBug: Bool
-    public var journalMode: JournalMode
+    package var sqliteHasWALResetBug: Bool
+    package var journalMode: JournalMode
     /// The page size in bytes; nil for an empty file.
-    public var pageSize: Int?
+    package var pageSize: Int?
     /// Whether the file is encrypted, except for its first bytes (<doc:EncryptedDatabases>). Its content is then not known.
-    public var isEncrypted: Bool
-    public var files: Files
+    package var isEncrypted: Bool
+    package var files: Files
     /// The state of the WAL; nil in rollback-journal mode, and where ``unknowns`` says why.
     public var wal: WALHealth?
     /// The version of the schema; nil where ``unknowns`` says why.
-    public var schema: SchemaVersion?
-    public var controlBlock: ControlBlockStatus
+    package var schema: SchemaVersion?
+    package var controlBlock: ControlBlockStatus
     /// Control blocks of other layout versions. Programs that were built with another Roundtable use them: they take turns among
     /// themselves, and not with the ``participants``. Empty when there is none.
-    public var otherControlBlocks: [OtherControlBlock] = []
+    package var otherControlBlocks: [OtherControlBlock] = []
     /// All participants, including those that died and whose place has not been cleared yet.
     public var participants: [ParticipantStatus]
     /// The holder of SQLite's write lock; nil when there is none, or where ``unknowns`` says why.
@@ -36,7 +36,7 @@ public struct DatabaseStatus: Codable, Sendable, Equatable {
     /// The commands that wait for the database, and those that were set aside; nil when there are none, or where ``unknowns`` says why.
     public var outbox: OutboxStatus?
     /// The derived tables; nil when there are none, or where ``unknowns`` says why.
-    public var derivedTables: DerivedTablesStatus?
+    package var derivedTables: DerivedTablesStatus?
     /// The replication of the database by Litestream; nil when it is not replicated.
     package var replication: ReplicationStatus?
     /// What this database follows, if it is a read replica; nil when it is none.
@@ -72,19 +72,19 @@ public struct DatabaseStatus: Codable, Sendable, Equatable {
 extension DatabaseStatus {
     /// Whether the file is in WAL mode (<https://www.sqlite.org/wal.html>). The file does not show which kind of rollback journal a
     /// connection uses.
-    public enum JournalMode: String, Codable, Sendable {
+    package enum JournalMode: String, Codable, Sendable {
         case wal
         case rollback
     }
 
     /// Sizes in bytes; nil where there is no such file.
-    public struct Files: Codable, Sendable, Equatable {
-        public var database: Int
-        public var wal: Int?
-        public var walIndex: Int?
-        public var rollbackJournal: Int?
+    package struct Files: Codable, Sendable, Equatable {
+        package var database: Int
+        package var wal: Int?
+        package var walIndex: Int?
+        package var rollbackJournal: Int?
         /// The size of the salt file of an encrypted database (``FileSaltStore``).
-        public var salt: Int?
+        package var salt: Int?
 
         enum CodingKeys: String, CodingKey {
             case database, wal, salt
@@ -94,15 +94,15 @@ extension DatabaseStatus {
     }
 
     /// The version of a schema, as far as the database shows it.
-    public struct SchemaVersion: Codable, Sendable, Equatable {
+    package struct SchemaVersion: Codable, Sendable, Equatable {
         /// [`PRAGMA user_version`](https://www.sqlite.org/pragma.html#pragma_user_version).
-        public var userVersion: Int
+        package var userVersion: Int
         /// The migrations that GRDB recorded, in the order they ran; nil when no `DatabaseMigrator` was ever used.
-        public var appliedMigrations: [String]?
+        package var appliedMigrations: [String]?
         /// How many tables the app has, virtual ones included. SQLite's own, Roundtable's, and that of GRDB's migrations are not counted.
-        public var tableCount: Int
+        package var tableCount: Int
         /// How many tables Roundtable keeps in the database; nil in a status that an older version encoded.
-        public var roundtableTableCount: Int?
+        package var roundtableTableCount: Int?
 
         enum CodingKeys: String, CodingKey {
             case userVersion = "user_version"
@@ -113,8 +113,8 @@ extension DatabaseStatus {
     }
 
     /// Whether the control block can be used.
-    public struct ControlBlockStatus: Codable, Sendable, Equatable {
-        public enum State: String, Codable, Sendable {
+    package struct ControlBlockStatus: Codable, Sendable, Equatable {
+        package enum State: String, Codable, Sendable {
             case usable
             case absent
             case damaged
@@ -122,12 +122,12 @@ extension DatabaseStatus {
             case unreadable
         }
 
-        public var path: String
-        public var state: State
+        package var path: String
+        package var state: State
         /// The version of its layout; nil unless it can be used.
-        public var layoutVersion: Int?
+        package var layoutVersion: Int?
         /// Why it cannot be used; nil when it can. Without it, participants rely on SQLite's locks alone.
-        public var problem: String?
+        package var problem: String?
 
         enum CodingKeys: String, CodingKey {
             case path, state, problem
@@ -136,12 +136,12 @@ extension DatabaseStatus {
     }
 
     /// A control block of another layout version, beside the same database.
-    public struct OtherControlBlock: Codable, Sendable, Equatable {
-        public var path: String
-        public var layoutVersion: Int
+    package struct OtherControlBlock: Codable, Sendable, Equatable {
+        package var path: String
+        package var layoutVersion: Int
         /// The processes that use it, as far as the system shows which processes live. If empty, the file was left behind, and can be
         /// removed.
-        public var pids: [Int32]
+        package var pids: [Int32]
 
         enum CodingKeys: String, CodingKey {
             case path, pids

@@ -2,15 +2,15 @@ import GRDB
 import RoundtableDerived
 
 /// The derived tables of a database, seen from outside.
-public struct DerivedTablesStatus: Codable, Sendable, Equatable {
+package struct DerivedTablesStatus: Codable, Sendable, Equatable {
     /// The revision of the set (``DerivedTableSet/revision``).
-    public var revision: Int
+    package var revision: Int
     /// The derived tables, ordered by name.
-    public var tables: [Table]
+    package var tables: [Table]
 
     /// One derived table, as the database has stored it.
-    public struct Table: Codable, Sendable, Equatable {
-        public enum State: String, Codable, Sendable {
+    package struct Table: Codable, Sendable, Equatable {
+        package enum State: String, Codable, Sendable {
             case ready
             /// Not all rows are derived yet.
             case building
@@ -21,14 +21,14 @@ public struct DerivedTablesStatus: Codable, Sendable, Equatable {
             case triggersMissing = "triggers_missing"
         }
 
-        public var name: String
-        public var version: Int
-        public var baseTable: String
-        public var state: State
+        package var name: String
+        package var version: Int
+        package var baseTable: String
+        package var state: State
         /// The number of rows of the base table that were processed since building began.
-        public var done: Int
+        package var done: Int
         /// The approximate number of rows to process.
-        public var total: Int
+        package var total: Int
 
         enum CodingKeys: String, CodingKey {
             case name, version, state, done, total

@@ -18,25 +18,25 @@ public struct OutboxStatus: Codable, Sendable, Equatable {
     /// How many commands were set aside; nil where ``DatabaseStatus/unknowns`` says why.
     public var deadLetters: Int?
     /// The number of dead letters for which a retry was requested; nil where ``deadLetters`` is nil.
-    public var deadLettersToRetry: Int?
+    package var deadLettersToRetry: Int?
     /// The number of files that an owner has found damaged and set aside.
     public var damaged: Int
     /// The participants that apply the commands, unless they are suspended or stopped; nil when they are not known.
     public var owners: [SharingProcess]?
 
     /// Other databases that commands of this folder were applied to, and that still exist.
-    public var otherDatabases: [Other] = []
+    package var otherDatabases: [Other] = []
     /// Other folders whose commands were applied to this database, and that still exist. Empty if commands of this folder never were.
-    public var otherFolders: [Other] = []
+    package var otherFolders: [Other] = []
 
     /// Another database of the same folder, or another folder of the same database.
-    public struct Other: Codable, Sendable, Equatable {
+    package struct Other: Codable, Sendable, Equatable {
         /// The path of that database or folder.
-        public var path: String
+        package var path: String
         /// The owner that applied the commands and recorded this.
-        public var owner: String
+        package var owner: String
         /// For a folder, the number of commands that wait there; nil when it cannot be listed, and for a database.
-        public var waiting: Int?
+        package var waiting: Int?
         /// The file that says so about a database; nil for a folder, which the database says it about.
         package var record: OutboxOwnership.File?
 

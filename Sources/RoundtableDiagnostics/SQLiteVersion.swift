@@ -2,11 +2,11 @@ import GRDBSQLite
 
 /// A version of the [SQLite](https://www.sqlite.org) library.
 public struct SQLiteVersion: Sendable, Hashable, Comparable, CustomStringConvertible {
-    public var major: Int
-    public var minor: Int
-    public var patch: Int
+    package var major: Int
+    package var minor: Int
+    package var patch: Int
 
-    public init(_ major: Int, _ minor: Int, _ patch: Int) {
+    package init(_ major: Int, _ minor: Int, _ patch: Int) {
         self.major = major
         self.minor = minor
         self.patch = patch

@@ -27,7 +27,7 @@ public struct WALHealth: Codable, Sendable, Equatable {
     /// until a checkpoint succeeds.
     public var failure: Failure?
     /// The counters of all participants; nil without a control block.
-    public var counters: Counters?
+    package var counters: Counters?
 
     package init(
         committedFrames: Int,
@@ -124,15 +124,15 @@ extension WALHealth {
     }
 
     /// Counters of all participants, since the control block was created.
-    public struct Counters: Codable, Sendable, Equatable {
+    package struct Counters: Codable, Sendable, Equatable {
         /// Checkpoints that copied frames.
-        public var checkpoints: Int
+        package var checkpoints: Int
         /// Checkpoints that let SQLite restart the WAL.
-        public var walRestarts: Int
+        package var walRestarts: Int
         /// Attempts that were held up by a reader or another process, or that failed.
-        public var heldUp: Int
+        package var heldUp: Int
         /// Checkpoints that a writer had to make within its turn.
-        public var byWriters: Int
+        package var byWriters: Int
 
         package init(checkpoints: Int, walRestarts: Int, heldUp: Int, byWriters: Int) {
             self.checkpoints = checkpoints

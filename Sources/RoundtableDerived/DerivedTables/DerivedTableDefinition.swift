@@ -5,19 +5,19 @@ import RoundtableKernel
 /// What a derived table derives from a table: at most one row for each row of the table.
 public struct DerivedTableDefinition: Sendable, Equatable {
     /// The table to derive from. It needs a primary key. Rows with a NULL in the primary key are left out.
-    public let baseTable: String
+    package let baseTable: String
 
     /// An SQL condition that selects rows, or nil for all rows. It uses the columns of that row alone.
-    public let filter: String?
+    package let filter: String?
 
     /// The columns that are derived from each row.
-    public let columns: [Column]
+    package let columns: [Column]
 
     /// The indexes of the derived rows.
-    public let indexes: [Index]
+    package let indexes: [Index]
 
     /// Further tables that are maintained from the derived rows.
-    public let parts: [Part]
+    package let parts: [Part]
 
     /// The declaration as JSON.
     let configuration: String
@@ -72,11 +72,11 @@ public struct DerivedTableDefinition: Sendable, Equatable {
 
     /// A derived column.
     public struct Column: Sendable, Encodable, Equatable {
-        public let name: String
+        package let name: String
         /// An SQL expression of the row's columns and pure functions, such as `json_extract(address, '$.city')`.
-        public let expression: String
+        package let expression: String
         /// The collation of the derived column, or nil for SQLite's default, `BINARY`.
-        public let collation: String?
+        package let collation: String?
         /// The JSON path, for checks. It is not part of the declaration, because the expression contains it.
         private(set) var path: String?
 
@@ -119,7 +119,7 @@ public struct DerivedTableDefinition: Sendable, Equatable {
     /// An SQL index on the table of the derived rows.
     public struct Index: Sendable, Encodable, Equatable {
         /// The names of derived columns, each optionally followed by `DESC`, and ``key``.
-        public let terms: [String]
+        package let terms: [String]
 
         public init(_ terms: [String]) { self.terms = terms }
 
@@ -136,14 +136,14 @@ public struct DerivedTableDefinition: Sendable, Equatable {
     /// columns, `{new.keys}` and `{old.keys}` for their values, and `{key columns}` for their definitions.
     public struct Part: Sendable, Encodable, Equatable {
         /// The statements that create its tables: `CREATE TABLE {schema}.…`.
-        public let create: [String]
+        package let create: [String]
         /// The statements that run after a row was derived. In them, `new` is that row.
-        public let inserted: [String]
+        package let inserted: [String]
         /// The statements that run after a derived row was deleted. In them, `old` is that row.
-        public let deleted: [String]
+        package let deleted: [String]
         /// The statements that run after a row of the base table was updated and its derived row stays the same. In them, `new` is the row
         /// of the base table.
-        public let touched: [String]
+        package let touched: [String]
 
         public init(create: [String], inserted: [String] = [], deleted: [String] = [], touched: [String] = []) {
             self.create = create

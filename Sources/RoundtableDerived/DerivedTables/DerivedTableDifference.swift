@@ -19,10 +19,10 @@ public struct DerivedTableDifference: Sendable, Equatable {
     /// An argument of a derived table's declaration that is not the same in a program and in a database.
     public struct DefinitionPart: Sendable, Equatable {
         /// The argument's name: `of`, `where`, `fields` …, or `kind` if it is another kind of derived table.
-        public let name: String
+        package let name: String
         /// The declared value: a text as it is, or anything else as JSON. It is nil if there is none.
-        public let declared: String?
-        public let stored: String?
+        package let declared: String?
+        package let stored: String?
     }
 
     public var isEmpty: Bool { missing.isEmpty && extra.isEmpty && different.isEmpty }

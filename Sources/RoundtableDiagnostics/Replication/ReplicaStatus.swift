@@ -24,21 +24,21 @@ public struct ReplicaStatus: Codable, Sendable, Equatable {
 
     public var state: State
     /// When this state of affairs began.
-    public var since: Date
+    package var since: Date
     /// The URL that is followed, without credentials.
-    public var url: String?
+    package var url: String?
     /// The process of `roundtable follow`; nil when there is none.
-    public var follower: Int32?
+    package var follower: Int32?
     /// Start time and pid namespace of the follower's process: another one may have got the pid, as in a container that starts again.
     package var followerStart: UInt64?
     package var followerNamespace: UInt64?
     /// The process of Litestream; nil when it does not run.
-    public var litestream: Int32?
+    package var litestream: Int32?
     /// The version of Litestream.
-    public var version: String?
+    package var version: String?
     /// The transaction of the followed database whose state this one has, by Litestream's count, in 16 hexadecimal digits; nil before the
     /// first state.
-    public var transaction: String?
+    package var transaction: String?
     /// The number of the writer's term of which that transaction is (`roundtable promote`); nil before the first promotion. Each term counts
     /// its transactions anew.
     public var term: UInt64?
@@ -47,15 +47,15 @@ public struct ReplicaStatus: Codable, Sendable, Equatable {
     /// When that transaction was uploaded, by the clock of the writer's machine; nil when it is not known (yet).
     public var time: Date?
     /// When its state came into this database, by the clock of this machine.
-    public var arrived: Date?
+    package var arrived: Date?
     /// The newest transaction that the follower has seen at the URL.
-    public var newestTransaction: String?
+    package var newestTransaction: String?
     /// The number of the term of which the newest transaction is.
-    public var newestTerm: UInt64?
+    package var newestTerm: UInt64?
     /// When that one was uploaded.
-    public var newestTime: Date?
+    package var newestTime: Date?
     /// When the follower has looked for the newest transaction.
-    public var checked: Date?
+    package var checked: Date?
     /// What is wrong; nil when nothing is.
     public var problem: String?
     /// What to do about the problem.
