@@ -28,7 +28,7 @@ package struct SharedWriteLoad: Codable, Sendable {
         """
 }
 
-/// A file with the outcomes that the callers of writes were told. It survives `kill -9`.
+/// A file with the outcomes that the callers of writes received. It survives `kill -9`.
 package final class SharedWriteJournal: Sendable {
     package enum Outcome: String, Sendable {
         case acknowledged = "a"

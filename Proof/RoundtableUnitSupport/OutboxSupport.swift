@@ -73,7 +73,7 @@ package final class OutboxWorld: Sendable {
     package var url: URL { folder.file("db.sqlite") }
     package var commands: URL { folder.file("db.sqlite-outbox/commands") }
 
-    /// What who asks for an outcome is told before there is a database.
+    /// The outcome that a sender receives before there is a database.
     package var noDatabase: OutboxOutcome { .noDatabase(path: url.resolvingSymlinksInPath().path) }
 
     package init() throws { folder = try TemporaryFolder() }

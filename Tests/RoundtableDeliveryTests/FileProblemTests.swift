@@ -24,7 +24,7 @@ import Testing
         #expect(problem(call, errno) == expected)
     }
 
-    /// Only calls that read or write contents can meet a protection class, and only where there are such classes.
+    /// Only calls that read or write contents can fail because of a protection class, and only where such classes exist.
     @Test func aProtectedFile() {
         for call in SystemCall.allCases {
             let error = SystemError(call: call, errno: EPERM)
@@ -35,7 +35,7 @@ import Testing
     }
 
     /// `open` reads a file that exists, and creates one that does not.
-    @Test func readingAndWritingAreToldApart() throws {
+    @Test func readingAndWritingAreDistinguished() throws {
         let folder = try TemporaryFolder()
         let (existing, missing) = (folder.file("existing").path, folder.file("missing").path)
         try Data().write(to: URL(fileURLWithPath: existing))

@@ -61,7 +61,7 @@ import Testing
         #expect(schedule.changed(.fullDatabase, at: now) == .fetch)
     }
 
-    @Test mutating func whoIsOvertakenTriesAtOnceButNotForEver() {
+    @Test mutating func anOvertakenPublisherTriesAtOnceButNotForEver() {
         #expect(schedule.next(at: 0) == .fetch)
         for _ in 1..<PublishingSchedule.patience {
             #expect(schedule.finished(.isOvertaken, region: nil, at: 5) == .fetch)
@@ -69,8 +69,8 @@ import Testing
         #expect(schedule.finished(.isOvertaken, region: nil, at: 5) == .wake(at: 5 + Self.second))
     }
 
-    /// Values that were published in between begin the count anew.
-    @Test mutating func whoIsOvertakenNowAndThenTriesAtOnce() {
+    /// Values that were published in between restart the count.
+    @Test mutating func aPublisherThatIsOvertakenNowAndThenTriesAtOnce() {
         #expect(schedule.next(at: 0) == .fetch)
         for now in 1...2 * UInt64(PublishingSchedule.patience) {
             let time = now * Self.second

@@ -100,7 +100,7 @@ extension SnapshotFileTests {
         let all = errors.map { "\($0)" } + SystemCall.allCases.map { text($0, EIO) } + [text(.open, EACCES), readOnly]
         for text in all {
             #expect(text.components(separatedBy: path).count == 2 && text.hasSuffix("."), "\(text)")
-            // The last sentence tells what to do.
+            // The last sentence says what to do.
             #expect(text.components(separatedBy: ". ").count > 1, "\(text)")
         }
         let damage = SnapshotDamage.unreadable(.file(path: path, .folderMissing))
@@ -111,7 +111,7 @@ extension SnapshotFileTests {
     }
 
     @Test(.enabled(if: geteuid() != 0, "the superuser may read and write everything"))
-    func readingAndWritingAreToldApart() throws {
+    func readingAndWritingAreDistinguished() throws {
         try file().write(state)
         func mode(_ mode: Int, of path: String) throws {
             try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)

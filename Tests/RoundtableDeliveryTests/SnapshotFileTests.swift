@@ -91,7 +91,7 @@ import Testing
         #expect(try file.write(state).sequence == 4)
         try put(Array("RTS".utf8))
         #expect(try file.write(state).sequence == 5)
-        // Who does not know begins anew.
+        // A writer that does not know the sequence begins again.
         try put([])
         #expect(try self.file().write(state).sequence == 1)
     }
@@ -291,7 +291,7 @@ import Testing
         }
     }
 
-    // MARK: What is told and kept
+    // MARK: What is reported and kept
 
     @Test func whatReadingsSay() throws {
         let file = SnapshotFile<Int>(at: url, version: 2, accepting: 1...2, as: "app")
@@ -331,7 +331,7 @@ import Testing
         #expect(contents == [url.lastPathComponent])
     }
 
-    /// What was seen before somebody has settled that the file is right as it is, is too old to replace it, though the file is the same.
+    /// A look from before a writer confirmed the file as it is, is too old to replace the file, although the file is the same.
     @Test func whatWasKeptIsNotReplaced() throws {
         let store = file().store
         _ = try store.write([1], .json)

@@ -69,11 +69,11 @@ extension SnapshotPublisherTests {
         #expect(log.errors.value.isEmpty)
     }
 
-    /// What nobody has changed is not fetched again, neither before the freeze nor afterwards.
+    /// What has not changed is not fetched again, neither before the freeze nor afterwards.
     @Test(arguments: [SuspensionPolicy.writeLocks, .everything])
     func nothingIsFetchedForNothing(policy: SuspensionPolicy) async throws {
         let db = try open("app", policy)
-        // It keeps the WAL from being begun anew while the other one has no connection.
+        // It prevents the WAL from being restarted while the other participant has no connection.
         let other = try openUnsuspended("other")
         try add("A", to: db)
         let file = file()
@@ -93,7 +93,7 @@ extension SnapshotPublisherTests {
         try add("B", to: other)
         db.resume()
         try await eventually(["A", "B"], in: file)
-        // It is told after it was published.
+        // It is reported after it was published.
         try await waitUntil { (try? file.read().info?.sequence) == log.infos.value.last?.sequence }
     }
 
@@ -107,7 +107,7 @@ extension SnapshotPublisherTests {
         let (db, other) = (try open(), try openUnsuspended("other"))
         try add("A", to: db)
         let file = file()
-        // What is told would do: here, the news is as late as can be.
+        // A notification would be enough: here, the news is as late as possible.
         db.observatory.pause()
         let isDuring = Shared(novelty == .commitDuringTheFetch)
         let publisher = try db.publish(to: file, atMostEvery: .seconds(3600)) { db in
@@ -226,7 +226,7 @@ extension SnapshotPublisherTests {
         #expect(log.errors.value.isEmpty && second.errors.value.isEmpty)
     }
 
-    /// A fetch that takes longer than the deadline delays nobody, and publishes nothing.
+    /// A fetch that takes longer than the deadline delays no other work, and publishes nothing.
     @Test(arguments: [SuspensionPolicy.writeLocks, .everything])
     func theDeadlineHolds(policy: SuspensionPolicy) async throws {
         let db = try open("app", policy)

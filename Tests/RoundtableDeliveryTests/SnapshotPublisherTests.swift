@@ -33,7 +33,7 @@ import Testing
         return try SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: author, options: options)
     }
 
-    /// One that is not suspended with the others.
+    /// Opens a database that is not suspended with the others.
     func openUnsuspended(_ author: String) throws -> SharedDatabase {
         try SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: author)
     }
@@ -60,7 +60,7 @@ import Testing
         try String.fetchAll(db, sql: "SELECT name FROM player ORDER BY id")
     }
 
-    /// A publisher, and what it has told.
+    /// A publisher, and what it has reported.
     final class Log: Sendable {
         let fetches = Shared(0)
         let infos = Shared<[SnapshotInfo]>([])
@@ -174,7 +174,7 @@ import Testing
         try await waitUntil { log?.fetches.value ?? 0 > fetches }
         #expect(try await log?.publisher.value?.publish() == info)
         log = nil
-        // Nor after a restart.
+        // An equal value is not written after a restart either.
         let again = try Log(db, file)
         try await waitUntil { again.fetches.value == 1 }
         try await again.publisher.value?.publish()
@@ -186,7 +186,7 @@ import Testing
         withExtendedLifetime(upgraded) {}
     }
 
-    /// While somebody else's value lies there, or half of one, the next change puts it right.
+    /// While another program's value lies there, or half of one, the next change repairs it.
     @Test func damageIsRepaired() async throws {
         let db = try open()
         let file = file()
@@ -207,7 +207,7 @@ import Testing
         let expected = try await databases[0].read(Self.names)
         try await eventually(expected, in: file())
         #expect(logs.flatMap(\.errors.value).isEmpty)
-        // It stays so: nobody publishes anything older.
+        // It stays so: no publisher publishes anything older.
         for log in logs { try await log.publisher.value?.publish() }
         #expect(try file().read().value == expected)
     }
@@ -234,7 +234,7 @@ import Testing
         isSlow.change { $0 = true }
         try add("A", to: db)
         await onThread { isInside.wait() }
-        // Somebody who is faster.
+        // Another writer is faster.
         try add("B", to: db)
         try await self.file(as: "other").write(["A", "B"])
         let info = try file.read().info
@@ -279,7 +279,7 @@ import Testing
 
     // MARK: Errors
 
-    @Test func whatFailsIsToldAndTriedAgain() async throws {
+    @Test func whatFailsIsReportedAndTriedAgain() async throws {
         struct Failure: Error {}
         let db = try open()
         let file = file()
@@ -292,7 +292,7 @@ import Testing
         #expect(try file.read().value == [])
         log.failure.change { $0 = nil }
         try await eventually(["A"], in: file)
-        // The recovery is told once, and not with each value that follows.
+        // The recovery is reported once, and not with each value that follows.
         try add("A2", to: db)
         try await eventually(["A", "A2"], in: file)
         try await waitUntil { log.recoveries.value > 0 }
@@ -316,7 +316,7 @@ import Testing
         try await eventually(["A", "B"], in: there)
     }
 
-    /// The database's own path, a link to it, an empty file of its, a file of somebody else's.
+    /// The path is the database's own, a link to it, an empty file of the database, or a file of another program.
     @Test func nothingElseIsReplaced() async throws {
         let db = try open()
         try add("precious", to: db)
@@ -375,7 +375,7 @@ import Testing
         #expect(log.fetches.value == fetches)
     }
 
-    /// The publisher is all that the caller keeps, and nothing is left when it goes.
+    /// The publisher is all that the caller keeps, and nothing is left when it is released.
     @Test func thePublisherKeepsTheDatabaseOpen() async throws {
         weak var database: SharedDatabase?
         let file = file()

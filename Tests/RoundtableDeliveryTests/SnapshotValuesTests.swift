@@ -19,37 +19,39 @@ import Testing
 
     private var file: SnapshotFile<Int> { SnapshotFile(at: url, as: "app") }
 
-    /// What a sequence has told.
-    private func follow(_ file: SnapshotFile<Int>) -> (told: Shared<[SnapshotReading<Int>]>, task: Task<Void, Never>) {
-        let told = Shared<[SnapshotReading<Int>]>([])
-        let task = Task { for await reading in file.values() { told.change { $0.append(reading) } } }
-        return (told, task)
+    /// What a sequence has delivered.
+    private func follow(
+        _ file: SnapshotFile<Int>
+    ) -> (received: Shared<[SnapshotReading<Int>]>, task: Task<Void, Never>) {
+        let received = Shared<[SnapshotReading<Int>]>([])
+        let task = Task { for await reading in file.values() { received.change { $0.append(reading) } } }
+        return (received, task)
     }
 
     @Test func theFirstAndThenEachThatReplacesIt() async throws {
-        let (told, task) = follow(file)
-        try await eventually("none yet") { told.value == [.absent] }
+        let (received, task) = follow(file)
+        try await eventually("none yet") { received.value == [.absent] }
         for number in 1...20 {
-            // Another writer each time: sequences alone do not tell.
+            // It is another writer each time: sequences alone do not show the change.
             try await file.write(number)
-            try await eventually("told \(number)") { told.value.last?.value == number }
+            try await eventually("received \(number)") { received.value.last?.value == number }
         }
-        #expect(told.value.count == 21)
+        #expect(received.value.count == 21)
         try FileManager.default.removeItem(at: url)
-        try await eventually("removed") { told.value.last == .absent }
+        try await eventually("removed") { received.value.last == .absent }
         try Data("x".utf8).write(to: url, options: .atomic)
-        try await eventually("foreign") { told.value.last == .damaged(.foreign) }
+        try await eventually("foreign") { received.value.last == .damaged(.foreign) }
         // The same sequence again, with another token.
         for number in 1...3 {
             try FileManager.default.removeItem(at: url)
             try await file.write(number)
-            try await eventually("told \(number)") { told.value.last?.value == number }
+            try await eventually("received \(number)") { received.value.last?.value == number }
         }
         task.cancel()
         await task.value
     }
 
-    @Test func aBurstIsToldByItsLast() async throws {
+    @Test func aBurstIsDeliveredAsItsLastValue() async throws {
         let values = file.values()
         let writer = file
         var iterator = values.makeAsyncIterator()
@@ -60,10 +62,10 @@ import Testing
         #expect(await iterator.next()?.value == 101)
     }
 
-    /// Whatever is replaced while it is looked at, and read.
-    @Test func nothingIsToldTwice() async throws {
-        let (told, task) = follow(file)
-        try await eventually("none yet") { told.value == [.absent] }
+    /// The value is replaced while it is looked at, and while it is read.
+    @Test func nothingIsDeliveredTwice() async throws {
+        let (received, task) = follow(file)
+        try await eventually("none yet") { received.value == [.absent] }
         try await withThrowingTaskGroup(of: Void.self) { group in
             for _ in 0..<4 {
                 let file = file
@@ -73,11 +75,11 @@ import Testing
             try await group.waitForAll()
         }
         let last = try file.read()
-        try await eventually("the last") { told.value.last == last }
+        try await eventually("the last") { received.value.last == last }
         task.cancel()
         await task.value
-        let twice = zip(told.value, told.value.dropFirst()).filter { $0 == $1 }.map(\.0)
-        #expect(twice.isEmpty, "\(twice) of \(told.value.count)")
+        let twice = zip(received.value, received.value.dropFirst()).filter { $0 == $1 }.map(\.0)
+        #expect(twice.isEmpty, "\(twice) of \(received.value.count)")
     }
 
     /// Gone when it is read, and back when it is looked at again.
@@ -102,8 +104,8 @@ import Testing
     @Test func manyFollowOneFile() async throws {
         let followers = (0..<50).map { _ in follow(file) }
         for number in 1...5 { try await file.write(number) }
-        for (told, task) in followers {
-            try await eventually("the last") { told.value.last?.value == 5 }
+        for (received, task) in followers {
+            try await eventually("the last") { received.value.last?.value == 5 }
             task.cancel()
             await task.value
         }
@@ -112,37 +114,37 @@ import Testing
     /// Where the folder is not there yet, is removed, or is another one.
     @Test func theFolderComesAndGoes() async throws {
         try FileManager.default.removeItem(at: url.deletingLastPathComponent())
-        let (told, task) = follow(file)
-        try await eventually("none yet") { told.value == [.absent] }
+        let (received, task) = follow(file)
+        try await eventually("none yet") { received.value == [.absent] }
         for number in 1...2 {
             try FileManager.default.createDirectory(
                 at: url.deletingLastPathComponent(),
                 withIntermediateDirectories: true
             )
             try await file.write(number)
-            try await eventually("told \(number)") { told.value.last?.value == number }
+            try await eventually("received \(number)") { received.value.last?.value == number }
             try await file.write(number + 10)
-            try await eventually("told \(number + 10)") { told.value.last?.value == number + 10 }
+            try await eventually("received \(number + 10)") { received.value.last?.value == number + 10 }
             try FileManager.default.removeItem(at: url.deletingLastPathComponent())
-            try await eventually("removed") { told.value.last == .absent }
+            try await eventually("removed") { received.value.last == .absent }
         }
         task.cancel()
         await task.value
     }
 
     /// File systems give the number of a removed folder to the next one, so that it looks the same.
-    @Test func theFolderIsMadeAnewAtOnce() async throws {
+    @Test func theFolderIsRecreatedAtOnce() async throws {
         let path = url.deletingLastPathComponent().path
-        let (told, task) = follow(file)
-        try await eventually("none yet") { told.value == [.absent] }
+        let (received, task) = follow(file)
+        try await eventually("none yet") { received.value == [.absent] }
         for number in 1...20 {
             try await file.write(number)
-            try await eventually("told \(number)") { told.value.last?.value == number }
+            try await eventually("received \(number)") { received.value.last?.value == number }
             try FileManager.default.removeItem(at: url)
             #expect(rmdir(path) == 0 && mkdir(path, 0o755) == 0)
-            // The last of two is told, though the first may not be.
+            // The last of two is received, though the first may not be.
             try await file.write(number + 100)
-            try await eventually("told \(number + 100)") { told.value.last?.value == number + 100 }
+            try await eventually("received \(number + 100)") { received.value.last?.value == number + 100 }
         }
         task.cancel()
         await task.value
@@ -156,19 +158,19 @@ import Testing
         }
         let file = SnapshotFile<Int>(at: URL(fileURLWithPath: path + "/number"), as: "app")
         try makeFolder()
-        let (told, task) = follow(file)
+        let (received, task) = follow(file)
         for number in 1...5 {
             try await file.write(number)
-            try await eventually("told \(number)") { told.value.last?.value == number }
+            try await eventually("received \(number)") { received.value.last?.value == number }
             try FileManager.default.moveItem(at: above, to: folder.file("moved \(number)"))
             if number % 2 == 0 {
-                try await eventually("gone") { told.value.last == .absent }
+                try await eventually("gone") { received.value.last == .absent }
             }
             try makeFolder()
         }
         try FileManager.default.removeItem(at: above)
         try FileManager.default.moveItem(at: folder.file("moved 3"), to: above)
-        try await eventually("told 3") { told.value.last?.value == 3 }
+        try await eventually("received 3") { received.value.last?.value == 3 }
         task.cancel()
         await task.value
     }
@@ -194,67 +196,67 @@ import Testing
         }
         try lead(to: 1)
         let path = isFolder ? link.appendingPathComponent("number") : link
-        let (told, task) = follow(SnapshotFile<Int>(at: path, as: "reader"))
+        let (received, task) = follow(SnapshotFile<Int>(at: path, as: "reader"))
         for number in 1...3 {
             if number > 1 { try lead(to: number) }
-            try await eventually("told \(number)") { told.value.last?.value == number }
+            try await eventually("received \(number)") { received.value.last?.value == number }
             try await version(number).write(number + 10)
-            try await eventually("told \(number + 10)") { told.value.last?.value == number + 10 }
+            try await eventually("received \(number + 10)") { received.value.last?.value == number + 10 }
         }
         // No link any more.
         try files.removeItem(at: link)
-        try await eventually("gone") { told.value.last == .absent }
+        try await eventually("gone") { received.value.last == .absent }
         if isFolder { try files.createDirectory(at: link, withIntermediateDirectories: true) }
         let plain = SnapshotFile<Int>(at: path, as: "app")
         for number in 21...23 {
             try await plain.write(number)
-            try await eventually("told \(number)") { told.value.last?.value == number }
+            try await eventually("received \(number)") { received.value.last?.value == number }
         }
         task.cancel()
         await task.value
     }
 
     #if os(Linux)
-        /// As cp(1) does. Where there is kqueue, folders do not tell of that.
+        /// The file is written as by cp(1). With kqueue, folders do not report that.
         @Test func itIsOverwrittenInItsPlace() async throws {
             try await file.write(1)
             let saved = try Data(contentsOf: url)
             try await file.write(2)
-            let (told, task) = follow(file)
-            try await eventually("told 2") { told.value.last?.value == 2 }
+            let (received, task) = follow(file)
+            try await eventually("received 2") { received.value.last?.value == 2 }
             try saved.write(to: url)
-            try await eventually("told 1") { told.value.last?.value == 1 }
+            try await eventually("received 1") { received.value.last?.value == 1 }
             // Its header is there before its value is.
             try saved.prefix(128).write(to: url)
             try await eventually("cut off") {
-                if case .damaged(.truncated) = told.value.last { true } else { false }
+                if case .damaged(.truncated) = received.value.last { true } else { false }
             }
             try saved.write(to: url)
-            try await eventually("whole") { told.value.last?.value == 1 }
+            try await eventually("whole") { received.value.last?.value == 1 }
             task.cancel()
             await task.value
         }
     #endif
 
-    /// What the system does not let this process read may be readable later, which no folder tells.
+    /// What the system does not let this process read may be readable later, which no folder reports.
     @Test(.enabled(if: geteuid() != 0, "the superuser may read everything"))
     func itCanBeReadAgain() async throws {
         try await file.write(1)
         try FileManager.default.setAttributes([.posixPermissions: 0], ofItemAtPath: url.path)
-        let (told, task) = follow(file)
+        let (received, task) = follow(file)
         try await eventually("unreadable") {
-            if case .damaged(.unreadable(.file(_, .noPermission))) = told.value.last { true } else { false }
+            if case .damaged(.unreadable(.file(_, .noPermission))) = received.value.last { true } else { false }
         }
         try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: url.path)
-        try await eventually("readable") { told.value.last?.value == 1 }
+        try await eventually("readable") { received.value.last?.value == 1 }
         task.cancel()
         await task.value
     }
 
     @Test func noURLOfAFile() async throws {
         let web = SnapshotFile<Int>(at: try #require(URL(string: "https://example.com/state")), as: "app")
-        let (told, task) = follow(web)
-        try await eventually("told") { told.value.count == 1 }
+        let (received, task) = follow(web)
+        try await eventually("received") { received.value.count == 1 }
         task.cancel()
         await task.value
     }
@@ -285,11 +287,11 @@ import Testing
         @Test func nothingStaysOfCancelledSequences() async throws {
             for _ in 0..<10 {
                 let followers = (0..<100).map { _ in follow(file) }
-                for (told, _) in followers { try await eventually("told") { !told.value.isEmpty } }
+                for (received, _) in followers { try await eventually("received") { !received.value.isEmpty } }
                 try await eventually("one watch") { try watches() == 1 }
                 for (_, task) in followers { task.cancel() }
                 for (_, task) in followers { await task.value }
-                // Let go of without being cancelled.
+                // The task is released without being cancelled.
                 for _ in 0..<10 {
                     var iterator = file.values().makeAsyncIterator()
                     _ = await iterator.next()

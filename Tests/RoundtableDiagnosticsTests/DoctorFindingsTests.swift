@@ -163,7 +163,7 @@ import Testing
         #expect(findings(status, checkpointing).first?.severity == .error)
     }
 
-    /// Somebody who is at it is in nobody's way.
+    /// A process that is checkpointing blocks no other process.
     @Test func checkpointsUnderWay() {
         var status = status
         status.wal?.committedFrames = 1500
@@ -224,7 +224,7 @@ import Testing
         #expect(findings(status).isEmpty)
     }
 
-    @Test func `Commands wait for nobody`() throws {
+    @Test func `Commands wait, and no process applies them`() throws {
         var status = status
         let app = SharingProcess(
             pid: status.participants[0].pid,
@@ -245,7 +245,7 @@ import Testing
         )
         status.outbox = waiting(3, for: 61)
         #expect(findings(status).first?.severity == .warning)
-        // Nobody runs: as it should be, for a day.
+        // No process runs: that is as expected, for a day.
         status.participants = []
         found = try #require(findings(status).first)
         #expect(found.severity == .notice && found.message.contains("no process runs that could apply them"))
@@ -256,7 +256,7 @@ import Testing
         )
     }
 
-    @Test func `Commands wait for somebody who is held up, or does nothing`() throws {
+    @Test func `Commands wait for a process that is held up, or does nothing`() throws {
         var status = status
         let app = SharingProcess(pid: status.participants[0].pid, name: "app", isParticipant: true)
         status.outbox = waiting(3, for: 90, owners: [app])
@@ -273,7 +273,7 @@ import Testing
         #expect(stopped.severity == .warning && stopped.advice.contains("kill -CONT \(app.pid)"))
     }
 
-    @Test func `An outbox that is full, or has what nobody applies`() {
+    @Test func `An outbox that is full, or has files that no process applies`() {
         var status = status
         status.outbox = waiting(9000, for: 5, owners: [.init(pid: status.participants[0].pid, isParticipant: true)])
         #expect(findings(status).map(\.topic) == [.fullOutbox])

@@ -23,7 +23,7 @@ extension GateModel {
     func checkEnd() -> String? { isFinished || machine.isClosed ? nil : "all threads wait" }
 
     /// F1, F3, F5: where the system may freeze the process, no lock is held, except by what was aborted in time, and could not be interrupted:
-    /// it does not commit any more, and the answer has told of it.
+    /// it does not commit any more, and the answer has reported it.
     private func checkSystem() -> String? {
         guard let system, system.mayFreeze, !machine.isAbandoned else { return nil }
         for thread in threads where thread.holdsLock && !thread.isEarly {

@@ -83,7 +83,7 @@ extension GateModel {
         go(index, .leaving(nil))
     }
 
-    /// Whether a visit that has started must not go on.
+    /// Whether a visit that has started must not continue.
     var isUnprotected: Bool {
         guard let system, !system.givesNotices, broken != .refusalIsIgnored else { return false }
         return system.ofWrites != .held && system.ofProtection != .held

@@ -40,7 +40,7 @@ extension GateModel {
         go(index, hasStarted ? .running : .refused)
     }
 
-    /// What a visit did comes to its end. A statement or a commit fails when the visit must not commit.
+    /// The work of a visit ends. A statement or a commit fails when the visit must not commit.
     mutating func end(_ index: Int) {
         switch threads[index].kind {
         case .write: go(index, machine.mustNotCommit ? .leaving(.rolledBack) : .committing)

@@ -6,7 +6,7 @@ import RoundtableTestBasics
 /// A world of threads that use one `GateMachine` as `SuspensionGate` does, with its locks, its waiters and the uses of the assertion.
 /// Each step is one event of the machine, or one acquisition of a lock, so walking all steps walks all interleavings.
 ///
-/// A lock is acquired together with the event that follows, and released together with the event before. So a thread gives up waiting for
+/// A lock is acquired together with the event that follows, and released together with the event before. So a thread stops waiting for
 /// `settling` only while followers are notified, which is when it may be locked for longer than the millisecond that a thread waits.
 struct GateModel: Hashable {
     enum Role: Hashable {
@@ -104,7 +104,7 @@ struct GateModel: Hashable {
         let how: GateMachine.Interruption
     }
 
-    /// When what happens. These times tell which moment the machine has kept, and nothing depends on them.
+    /// The time of each step. These times show which moment the machine has kept, and nothing depends on them.
     enum Moment {
         static let entering: Nanoseconds = 1_000_000_000
         static let starting: Nanoseconds = 2_000_000_000
@@ -119,7 +119,7 @@ struct GateModel: Hashable {
         case lastVisitKeepsAssertion
         /// A suspension keeps the protections that nothing backs.
         case suspensionKeepsUnbackedProtections
-        /// A process without notices goes on when it has been refused an assertion.
+        /// A process without notices continues when it has been refused an assertion.
         case refusalIsIgnored
         /// A checkpoint of a process without notices needs no assertion.
         case checkpointNeedsNothing

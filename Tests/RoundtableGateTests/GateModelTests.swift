@@ -86,7 +86,7 @@ import Testing
         Scenario(.write, requesters: [.suspendAll, .dropUnbacked], [.protectUnbacked, .endProtection]),
     ]
 
-    /// With a system that grants assertions, takes them back, and freezes the process.
+    /// The system grants assertions, takes them back, and freezes the process.
     private static let systemScenarios =
         [
             Scenario(.write, refusals: 1),

@@ -11,8 +11,8 @@ import Testing
 @Suite struct SystemAssertionTests {
     // MARK: Expiring activities
 
-    /// The state machine, through all calls in any order, six at a time: the time is answered at most once, kept at most once, and its
-    /// end told at most once, to somebody who has it.
+    /// The state machine goes through all calls in any order, six at a time. The time is answered at most once, kept at most once, and its
+    /// end is reported at most once, to an owner that has the time.
     @Test func expiringActivityInAnyOrder() {
         enum Step: CaseIterable { case granted, expired, ended, givenUp }
         var walks: [[Step]] = [[]]
@@ -21,7 +21,7 @@ import Testing
             var machine = ExpiringActivityMachine()
             var answers = 0
             var hasTime = false
-            var isTold = false
+            var isNotified = false
             for step in walk {
                 switch step {
                 case .granted, .expired:
@@ -34,8 +34,8 @@ import Testing
                         answers += 1
                         #expect(step == .expired, "\(walk)")
                     case .tell:
-                        #expect(step == .expired && hasTime && !isTold, "\(walk)")
-                        isTold = true
+                        #expect(step == .expired && hasTime && !isNotified, "\(walk)")
+                        isNotified = true
                     case .return: break
                     }
                 case .ended:
@@ -44,7 +44,7 @@ import Testing
                     #expect(machine.giveUp() == hasTime, "\(walk)")
                 }
                 #expect(answers <= 1, "\(walk)")
-                // Nothing is kept from the system any more.
+                // Nothing is withheld from the system any more.
                 if machine.state == .over { #expect(!hasTime || step == .ended, "\(walk)") }
             }
         }
@@ -118,7 +118,7 @@ import Testing
 
     @Test func activityIsRefused() async throws {
         let system = ActivitySystem(answering: false)
-        #expect(system.activities().begin("") { _ in Issue.record("told of the end of what it never had") } == nil)
+        #expect(system.activities().begin("") { _ in Issue.record("notified of the end of what it never had") } == nil)
         try await eventually("the block returns") { system.running == 0 }
         // The system takes no empty reason.
         #expect(system.reasons.allSatisfy { !$0.isEmpty })
@@ -126,10 +126,10 @@ import Testing
 
     @Test func activityExpires() async throws {
         let system = ActivitySystem(answering: true)
-        let told = Mutex<[Duration]>([])
-        let assertion = try #require(system.activities().begin("write") { left in told.withLock { $0.append(left) } })
+        let times = Mutex<[Duration]>([])
+        let assertion = try #require(system.activities().begin("write") { left in times.withLock { $0.append(left) } })
         system.call(expired: true)
-        try await eventually("it is told") { told.withLock { $0 } == [.seconds(30)] }
+        try await eventually("the owner is notified") { times.withLock { $0 } == [.seconds(30)] }
         try await eventually("both calls keep the process from being suspended, until it is done") {
             system.running == 2
         }
@@ -137,25 +137,25 @@ import Testing
         try await eventually("the superfluous call returns") { system.running == 2 }
         assertion.end()
         try await eventually("the blocks return") { system.running == 0 }
-        #expect(told.withLock { $0.count } == 1)
+        #expect(times.withLock { $0.count } == 1)
     }
 
-    /// A thread of the system is not kept for ever, even if the system never says that the time is over. The owner is told once, because nothing
+    /// A thread of the system is not kept for ever, even if the system never says that the time is over. The owner is notified once, as nothing
     /// protects it any more (rule F5b).
     @Test func anActivityHasACeiling() async throws {
         let system = ActivitySystem(answering: true)
         var activities = system.activities(remainder: .milliseconds(10))
         activities.ceiling = .milliseconds(50)
-        let told = Atomic(0)
+        let notices = Atomic(0)
         let assertion = try #require(
-            activities.begin("write") { _ in told.wrappingAdd(1, ordering: .sequentiallyConsistent) }
+            activities.begin("write") { _ in notices.wrappingAdd(1, ordering: .sequentiallyConsistent) }
         )
         try await eventually("the block returns") { system.running == 0 }
         assertion.end()
-        #expect(told.load(ordering: .sequentiallyConsistent) == 1)
+        #expect(notices.load(ordering: .sequentiallyConsistent) == 1)
     }
 
-    /// Who does not end it in time loses it: the system would end the process.
+    /// An owner that does not end it in time loses it: the system would end the process.
     @Test func activityIsTakenBack() async throws {
         let system = ActivitySystem(answering: true)
         let assertion = system.activities(remainder: .milliseconds(10)).begin("write") { _ in }
@@ -167,7 +167,7 @@ import Testing
     @Test func activityIsAnsweredTooLate() async throws {
         let system = ActivitySystem(answering: nil)
         let activities = system.activities(patience: .milliseconds(10))
-        #expect(activities.begin("write") { _ in Issue.record("told of the end of what it never had") } == nil)
+        #expect(activities.begin("write") { _ in Issue.record("notified of the end of what it never had") } == nil)
         system.call(expired: false)
         system.call(expired: true)
         try await eventually("nothing is kept") { system.running == 0 }
@@ -208,14 +208,14 @@ import Testing
 
     @Test func taskIsEndedOnce() throws {
         let system = TaskSystem(number: 7)
-        let told = Atomic(0)
-        let assertion = try #require(system.tasks().begin("write") { _ in told.add(1, ordering: .relaxed) })
+        let notices = Atomic(0)
+        let assertion = try #require(system.tasks().begin("write") { _ in notices.add(1, ordering: .relaxed) })
         #expect(system.ended.isEmpty)
         assertion.end()
         assertion.end()
         system.expire()
         #expect(system.ended == [7])
-        #expect(told.load(ordering: .relaxed) == 0)
+        #expect(notices.load(ordering: .relaxed) == 0)
     }
 
     @Test func taskIsRefused() {
@@ -224,20 +224,20 @@ import Testing
         #expect(system.ended.isEmpty)
     }
 
-    /// The handler returns when the task has been ended, by whoever has it.
+    /// The handler returns when the task has been ended, by any owner of it.
     @Test func taskExpires() throws {
         let system = TaskSystem(number: 7)
         let holder = Mutex<(any SuspensionAssertion)?>(nil)
-        let told = Mutex<[Duration]>([])
+        let times = Mutex<[Duration]>([])
         let assertion = system.tasks().begin("write") { left in
-            told.withLock { $0.append(left) }
+            times.withLock { $0.append(left) }
             DispatchQueue.global().async { holder.withLock { $0 }?.end() }
         }
         holder.withLock { $0 = assertion }
         system.expire()
         #expect(system.ended == [7])
         system.expire()
-        #expect(told.withLock { $0 } == [.seconds(30)])
+        #expect(times.withLock { $0 } == [.seconds(30)])
     }
 
     @Test func taskIsTakenBack() {

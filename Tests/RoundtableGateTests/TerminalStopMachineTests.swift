@@ -40,7 +40,7 @@ import Testing
         let machine = Machine()
         #expect(machine.look(true) == .close(1))
         #expect(machine.look(false) == .open)
-        // And stopped again, before the first closing has noticed.
+        // It is stopped again, before the first closing has noticed.
         #expect(machine.look(true) == .close(2))
         #expect(!machine.didClose(1))
         #expect(machine.didClose(2))
@@ -62,7 +62,7 @@ import Testing
         struct World: Hashable {
             var machine = TerminalStopMachine()
             var areClosed = false
-            /// Closings that have not come to their end, those given up too.
+            /// Closings that have not ended, including those that were abandoned.
             var closings: [UInt64] = []
             var isStopAsked = false
 
@@ -123,7 +123,7 @@ import Testing
                 return next
             }
 
-            /// SIGCONT comes, and everything goes its way.
+            /// SIGCONT arrives, and everything completes.
             mutating func settle() {
                 isStopAsked = false
                 look()

@@ -93,7 +93,7 @@ import Testing
         for _ in 0..<2 {
             do {
                 _ = try consume(fixture)
-                Issue.record("a new consumer was not told")
+                Issue.record("a new consumer did not get the error")
             } catch HistoryError.startOver(.newConsumer, let token) {
                 #expect(begin == nil || begin == token)
                 begin = token
@@ -226,7 +226,7 @@ import Testing
         #expect(try consume(fixture, as: "new").count == 600)
     }
 
-    /// **Rule H10**: the caps hold although a consumer is behind; it is told.
+    /// **Rule H10**: the caps hold although a consumer is behind; it gets an error.
     @Test(arguments: ["count", "age"]) func caps(which: String) throws {
         let fixture = try enabled()
         try fixture.db.history.restartConsumer("slow")
@@ -246,14 +246,14 @@ import Testing
             expected = token
         }
         let token = try #require(expected)
-        // Told again until it says that it has started over.
+        // It gets the error again until it says that it has started over.
         #expect(startOverReason { _ = try consume(fixture, as: "slow") } == .pruned)
         try fixture.db.history.restartConsumer("slow", at: token)
         try fixture.execute(Self.insert)
         #expect(try consume(fixture, as: "slow") == ["insert 601"])
     }
 
-    /// **Rule H11**: a consumer that was away too long is dropped, and told when it returns.
+    /// **Rule H11**: a consumer that was away too long is dropped, and gets an error when it returns.
     @Test func droppedConsumers() throws {
         let fixture = try enabled()
         try fixture.db.history.restartConsumer("away")
@@ -270,7 +270,7 @@ import Testing
         for name in ["away", "by hand"] {
             for _ in 0..<2 {
                 guard case .consumerDropped = startOverReason({ _ = try consume(fixture, as: name) }) else {
-                    Issue.record("\(name) was not told")
+                    Issue.record("\(name) did not get the error")
                     return
                 }
             }
@@ -280,7 +280,7 @@ import Testing
     }
 
     /// **Rule H11**: of two processes that consume by one name, the one that is behind does not move the consumer back.
-    @Test func whoIsBehindMovesNothingBack() throws {
+    @Test func aProcessThatIsBehindMovesNothingBack() throws {
         let fixture = try enabled()
         try start(fixture)
         for _ in 0..<3 { try fixture.execute(Self.insert) }
@@ -332,8 +332,8 @@ import Testing
         #expect(try fixture.db.history.consumers().first { $0.name == "teams" }?.backlog == 0)
     }
 
-    /// A consumer that meets a broken table mends it, and is told.
-    @Test func consumerMends() throws {
+    /// A consumer that finds a broken table repairs it, and gets an error.
+    @Test func aConsumerRepairsATable() throws {
         let fixture = try enabled()
         try start(fixture)
         try fixture.executeElsewhere("DROP TABLE player; CREATE TABLE player (id INTEGER PRIMARY KEY, name)")
@@ -366,8 +366,8 @@ import Testing
         }
     }
 
-    /// **Rule H11**: what was acknowledged without having been handed out is told: to who asks for more tables than before, and to
-    /// who shares a name with another that asks for others.
+    /// **Rule H11**: what was acknowledged without having been handed out is reported: to a consumer that asks for more tables than before,
+    /// and to one that shares a name with another that asks for different tables.
     @Test func otherTablesThanBefore() throws {
         let fixture = try enabled()
         try fixture.execute(
@@ -408,7 +408,7 @@ import Testing
         try start(fixture)
         #expect(try consume(nil) == [])
 
-        // Two at once: what both have seen is left. Who comes too late has no say.
+        // Two consume at once: the tables that both have seen remain. The later one changes nothing.
         for isInnerAhead in [false, true] {
             try start(fixture)
             try fixture.execute(
@@ -454,7 +454,7 @@ import Testing
         #expect(HistoryToken("a-0") != nil)
     }
 
-    /// **Rule H3**: nobody makes the history give a number twice.
+    /// **Rule H3**: no program can make the history use a number twice.
     @Test func lastRowStays() throws {
         let fixture = try enabled()
         try fixture.execute(Self.insert)

@@ -5,7 +5,7 @@ import RoundtableHistory
 import RoundtableUnitSupport
 import Testing
 
-/// Any program can write any values to the tables of the history. Whoever reads them gets an error, and writes go on: no value ends a process.
+/// Any program can write any values to the tables of the history. A reader of them gets an error, and writes continue: no value ends a process.
 @Suite struct HistoryDamageTests {
     private static let columns = [
         "history": ["table_id", "operation", "row_key", "columns", "time", "transaction_id", "author", "old_values"],
@@ -29,7 +29,7 @@ import Testing
         _ = try? fixture.db.read { try DatabaseHistory.settings(in: $0) }
         _ = try? fixture.db.read { try DatabaseHistory.token(beforeLast: 2, from: $0) }
         _ = try? history.consume(as: "b") { _ in }
-        // Another participant looks at the tables anew, and prunes with its first write.
+        // Another participant looks at the tables again, and prunes with its first write.
         let other = try SharedDatabase.open(at: fixture.url, schema: .unmanaged, as: "other")
         try other.write { try $0.execute(sql: "INSERT INTO team VALUES (2, 'y', 1)") }
         try other.write { try $0.execute(sql: "UPDATE other SET a = a + 1") }

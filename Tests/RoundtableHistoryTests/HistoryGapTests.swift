@@ -4,7 +4,7 @@ import Roundtable
 import RoundtableUnitSupport
 import Testing
 
-/// **Rule H8**: whatever may be missing is told.
+/// **Rule H8**: whatever may be missing is reported.
 @Suite struct HistoryGapTests {
     private static let recreate = """
         CREATE TABLE new_player (id INTEGER PRIMARY KEY, name TEXT, score INTEGER, team TEXT);
@@ -32,7 +32,7 @@ import Testing
         #expect(named == .changesMissing(table: "player"), sourceLocation: location)
     }
 
-    /// A table that is recreated by anybody: readers are told at once, and recording goes on with the next write.
+    /// Any program recreates a table: readers get an error at once, and recording continues with the next write.
     @Test(arguments: [false, true]) func recreatedTable(elsewhere: Bool) throws {
         let (fixture, token) = try enabled()
         if elsewhere {
@@ -55,7 +55,7 @@ import Testing
         let url = folder.file("a.sqlite")
         var migrator = migrator()
         migrator.registerMigration("history") { try DatabaseHistory.enable(for: "player", in: $0) }
-        // It goes on as the others migrate.
+        // It continues while other participants migrate.
         var options = SharedDatabase.Options()
         options.newerSchemaPolicy = .continue
         let first = try SharedDatabase.open(at: url, schema: SharedSchema(migrator), as: "first", options: options)
@@ -79,7 +79,7 @@ import Testing
         #expect(page.changes.map(\.line) == ["insert 2"])
         let reason = startOverReason { _ = try first.history.changes(since: token) }
         #expect(reason == .changesMissing(table: "player"))
-        // Within the migration, the triggers can be put back at once. What came before is to be read anew all the same.
+        // Within the migration, the triggers can be put back at once. What came before must still be read again.
         migrator.registerMigration("again") { db in
             try db.execute(
                 sql:
@@ -88,14 +88,14 @@ import Testing
             try db.drop(table: "old")
         }
         _ = try SharedDatabase.open(at: url, schema: SharedSchema(migrator), as: "third")
-        // No primary key any more: nothing is recorded, and that is told.
+        // No primary key any more: nothing is recorded, and that is reported.
         #expect(
             startOverReason { _ = try first.history.changes(since: page.token) } == .changesMissing(table: "player")
         )
         #expect(throws: HistoryError.self) { try first.history.enable(for: "player") }
     }
 
-    /// Dropped, then created anew: nothing is recorded in between, everything from the next write of a participant on.
+    /// The table is dropped, then recreated: recording stops in between, and starts with the next write of a participant.
     @Test func droppedTable() throws {
         let (fixture, token) = try enabled()
         try fixture.executeElsewhere("DROP TABLE player; CREATE TABLE other (id INTEGER PRIMARY KEY)")
@@ -111,7 +111,7 @@ import Testing
         #expect(try fixture.lines(current) == ["insert 2"])
     }
 
-    /// A renamed table goes on, under its new name.
+    /// The history of a renamed table continues, under its new name.
     @Test func renamedTable() throws {
         let (fixture, token) = try enabled()
         try fixture.executeElsewhere("\(Self.insert); ALTER TABLE player RENAME TO \"the team\"")
@@ -126,7 +126,7 @@ import Testing
         }
     }
 
-    /// A unique index that nobody guarded against REPLACE may have swallowed rows.
+    /// A unique index without a guard against REPLACE may have swallowed rows.
     @Test func newUniqueIndex() throws {
         let (fixture, token) = try enabled()
         try fixture.executeElsewhere("CREATE UNIQUE INDEX name ON player (name)")
@@ -138,7 +138,7 @@ import Testing
         #expect(try fixture.lines(current).sorted() == ["delete 2", "insert 3"])
     }
 
-    /// Recording ends and begins again: both are told to those who ask for all tables.
+    /// Recording ends and begins again: both are reported to readers that ask for all tables.
     @Test func disabledAndEnabled() throws {
         let (fixture, token) = try enabled()
         try fixture.db.history.disable(for: "player")
@@ -170,7 +170,7 @@ import Testing
         #expect(startOverReason { _ = try older.history.changes(since: later) } == .wentBack)
         #expect(try older.history.changes(since: token).changes.isEmpty)
 
-        // Somebody drops its main table: it is made anew, and is another one.
+        // A stranger drops its main table: it is recreated, and is another one.
         try fixture.executeElsewhere("DROP TABLE roundtable_history")
         #expect(throws: DatabaseError.self) { try fixture.execute(Self.insert) }
         #expect(throws: HistoryError.notEnabled(path: fixture.db.path)) { try fixture.changes(token) }

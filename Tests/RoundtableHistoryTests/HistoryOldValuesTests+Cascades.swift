@@ -156,7 +156,7 @@ extension HistoryOldValuesTests {
         let fixture = try keeping(table)
         try fixture.executeElsewhere("PRAGMA recursive_triggers = \(recursive); PRAGMA synchronous = OFF")
         var gone: Set<String> = []
-        // Some tables refuse most statements. The walk goes on until enough rows have gone.
+        // Some tables refuse most statements. The walk continues until enough rows have been deleted.
         for step in 0..<3_000 where step < 300 || gone.count <= 10 {
             let statement = Self.cascadingStatement(step, &random, hasFolders: table.contains("folder"))
             func alive() throws -> Set<String> {
@@ -166,17 +166,17 @@ extension HistoryOldValuesTests {
             let token = try fixture.db.history.currentToken()
             _ = try? fixture.executeElsewhere(statement)
             let after = try alive()
-            let told = try fixture.changes(token).compactMap { $0.oldValue("serverID") }
+            let reported = try fixture.changes(token).compactMap { $0.oldValue("serverID") }
                 .compactMap(String.fromDatabaseValue).filter { !after.contains($0) }
-            // An id that an update has overwritten is no row that has gone.
-            let missing = before.subtracting(after).subtracting(told)
+            // An id that an update has overwritten is no row that was deleted.
+            let missing = before.subtracting(after).subtracting(reported)
             #expect(
                 missing.isEmpty || (statement.contains("SET serverID") && missing.count == 1),
                 "lost; \(name), step \(step): \(statement): \(missing)"
             )
             #expect(
-                Set(told).count == told.count && gone.isDisjoint(with: told),
-                "repeated; \(name), step \(step): \(statement): \(told)"
+                Set(reported).count == reported.count && gone.isDisjoint(with: reported),
+                "repeated; \(name), step \(step): \(statement): \(reported)"
             )
             gone.formUnion(before.subtracting(after))
         }

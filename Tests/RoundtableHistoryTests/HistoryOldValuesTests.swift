@@ -43,7 +43,7 @@ import Testing
 
     // MARK: Values
 
-    /// **Rule H13b**: a value of every type comes back as it was, whoever deletes the row.
+    /// **Rule H13b**: a value of every type comes back as it was, whichever program deletes the row.
     @Test(arguments: [false, true]) func valuesOfEveryType(elsewhere: Bool) throws {
         let fixture = try keeping("CREATE TABLE item (id INTEGER PRIMARY KEY, a, b)", .deletedAndUpdated("a", "b"))
         let values: [DatabaseValue] = [
@@ -116,7 +116,7 @@ import Testing
         )
     }
 
-    // MARK: Rows that go
+    // MARK: Rows that are deleted
 
     /// **Rule H14**: REPLACE, by the key and by other indexes; keys that change; statements that do nothing leave no trace.
     @Test(arguments: [false, true]) func replacedRows(recursive: Bool) throws {
@@ -211,7 +211,7 @@ import Testing
             )
             if number == 7 { try fixture.executeElsewhere(younger) }
             var gone: Set<String> = []
-            // Some tables refuse most statements. The walk goes on until enough rows have gone.
+            // Some tables refuse most statements. The walk continues until enough rows have been deleted.
             for step in 0..<4_000 where step < 400 || gone.count <= 10 {
                 func key() -> String {
                     let number = Int.random(in: 0..<12, using: &random)
@@ -248,20 +248,20 @@ import Testing
                 _ = try? fixture.executeElsewhere(statement)
                 let after = try alive()
                 let changes = try fixture.changes(token)
-                let told = changes.filter { $0.operation != .update }.compactMap { $0.oldValue("serverID") }
+                let reported = changes.filter { $0.operation != .update }.compactMap { $0.oldValue("serverID") }
                     .compactMap(String.fromDatabaseValue).filter { !after.contains($0) }
-                // An id that an update has overwritten is no row that has gone.
+                // An id that an update has overwritten is no row that was deleted.
                 let overwritten = statement.contains("SET serverID")
-                let missing = before.subtracting(after).subtracting(told)
+                let missing = before.subtracting(after).subtracting(reported)
                 #expect(
                     missing.isEmpty || (overwritten && missing.count == 1),
                     "seed \(random.seed), table \(number), step \(step): \(statement): \(changes.map(\.line))"
                 )
                 #expect(
-                    Set(told).count == told.count && gone.isDisjoint(with: told),
-                    "repeated; seed \(random.seed), table \(number), step \(step): \(statement): \(told)"
+                    Set(reported).count == reported.count && gone.isDisjoint(with: reported),
+                    "repeated; seed \(random.seed), table \(number), step \(step): \(statement): \(reported)"
                 )
-                gone.formUnion(told)
+                gone.formUnion(reported)
             }
             #expect(gone.count > 10, "table \(number): too few rows have gone")
         }

@@ -45,7 +45,7 @@ struct HistoryFixture {
         let other = try await SharedDatabase.open(at: fixture.url, schema: .unmanaged, as: "other")
         for count in 1...2 {
             try await other.write { try $0.execute(sql: "INSERT INTO player (name) VALUES ('A')") }
-            try await eventually("commit \(count) is told") { seen.value.count { $0.author == "other" } == count }
+            try await eventually("commit \(count) is reported") { seen.value.count { $0.author == "other" } == count }
         }
         let tables = seen.value.filter { $0.author == "other" }.map(\.tables)
         #expect(tables == [.some(["player"]), .some(["player"])], "\(seen.value)")
@@ -54,7 +54,7 @@ struct HistoryFixture {
             "DROP TABLE player; CREATE TABLE player (id INTEGER PRIMARY KEY, name TEXT, score INTEGER)"
         )
         try await other.write { try $0.execute(sql: "INSERT INTO player (name) VALUES ('A')") }
-        try await eventually("commit 3 is told") { seen.value.count { $0.author == "other" } == 3 }
+        try await eventually("commit 3 is reported") { seen.value.count { $0.author == "other" } == 3 }
         #expect(seen.value.last { $0.author == "other" }?.tables == .fullDatabase, "\(seen.value)")
         cancellable.cancel()
     }
@@ -102,7 +102,7 @@ struct HistoryFixture {
     // MARK: What is recorded
 
     /// **Rules H4, H5**: all rows of all writers, with the author and the transaction of those that say them.
-    @Test func whoWroteWhat() throws {
+    @Test func authorsAndTransactionsOfRows() throws {
         let fixture = try HistoryFixture()
         try fixture.db.history.enable(for: "player")
         try fixture.db.write { db in
@@ -181,7 +181,7 @@ struct HistoryFixture {
         #expect(Set([groups[0], groups[1], groups[2], groups[5], groups[6]]).count == 5)
     }
 
-    /// **Rule H5**: a rollback of the transaction in which a connection first met the history does not take the stamp away.
+    /// **Rule H5**: a rollback of the transaction in which a connection first used the history does not remove the stamp.
     @Test func rollbackOfTheFirstTransaction() throws {
         let fixture = try HistoryFixture()
         let second = try SharedDatabase.open(at: fixture.url, schema: .unmanaged, as: "second")
@@ -221,7 +221,7 @@ struct HistoryFixture {
         )
     }
 
-    /// **Rules H6, H8**: columns that come, go, and are renamed.
+    /// **Rules H6, H8**: columns that are added, removed and renamed.
     @Test func alteredColumns() throws {
         let fixture = try HistoryFixture()
         try fixture.db.history.enable(for: "player", recording: .changedColumns)
@@ -232,7 +232,7 @@ struct HistoryFixture {
         #expect(try fixture.changes(token).map(\.columns) == [["title"]])
         try fixture.executeElsewhere("ALTER TABLE player ADD COLUMN team TEXT")
         try fixture.executeElsewhere("UPDATE player SET team = 'red', score = 1")
-        // Before the triggers know the new column, nobody knows which columns changed.
+        // Before the triggers know the new column, it is unknown which columns changed.
         #expect(try fixture.changes(token).map(\.columns) == [nil, nil])
         try fixture.execute("UPDATE player SET team = 'blue'")
         #expect(try fixture.changes(token).map(\.columns) == [nil, nil, ["team"]])
@@ -338,7 +338,7 @@ struct HistoryFixture {
 
     // MARK: What REPLACE deletes
 
-    /// **Rule H7**: no row goes without a word, whichever unique index it is in the way of.
+    /// **Rule H7**: no row is deleted without a record, whichever unique index it is in the way of.
     @Test(arguments: [false, true], [false, true])
     func replacedRows(recursiveTriggers: Bool, elsewhere: Bool) throws {
         let fixture = try HistoryFixture(
@@ -368,7 +368,7 @@ struct HistoryFixture {
                 try fixture.db.writeWithoutTransaction { try $0.execute(sql: script) }
             }
             let lines = try Set(fixture.lines(token).filter { !$0.hasPrefix("update") })
-            // With recursive triggers, a row that is replaced by one with its own key is told as deleted first.
+            // With recursive triggers, a row that is replaced by one with its own key is reported as deleted first.
             let same = Set(expected.map { $0.replacingOccurrences(of: "insert", with: "delete") })
             let isRight = recursiveTriggers ? lines.subtracting(same) == expected.subtracting(same) : lines == expected
             #expect(isRight, "\(sql): \(lines)", sourceLocation: location)

@@ -85,12 +85,12 @@ import Testing
         for change in try fixture.changes(start, in: ["t"]) { last[try #require(change.id)] = change.operation }
         let kept = Set(last.filter { $0.value != .delete }.keys)
         #expect(try fixture.db.read { try Set(Int64.fetchAll($0, sql: "SELECT id FROM t")) } == kept)
-        // Nobody has to start over for them.
+        // No reader has to start over for them.
         try fixture.execute("INSERT INTO t (id) VALUES (50)")
         #expect(try fixture.lines(start).last == "insert 50")
     }
 
-    /// **Rule H12**: a younger trigger that ends the statement keeps the others from firing. Readers are told; the next writer puts
+    /// **Rule H12**: a younger trigger that ends the statement prevents the others from firing. Readers get an error; the next writer puts
     /// the triggers in order, once, and leaves those that take notes where they were.
     @Test(arguments: ["RAISE(IGNORE)", "raise ( fail, 'no')"]) func triggerThatEndsTheStatement(raise: String) throws {
         let fixture = try HistoryFixture("CREATE TABLE player (id INTEGER PRIMARY KEY, name UNIQUE)")
@@ -129,7 +129,7 @@ import Testing
         )
         #expect(try fixture.lines(current) == ["update 4", "insert 6"])
 
-        // Nobody has anything to put in order any more.
+        // No participant has anything to put in order any more.
         try fixture.db.history.enable(for: "player")
         let second = try SharedDatabase.open(at: fixture.url, schema: .unmanaged, as: "second")
         try second.write { try $0.execute(sql: "DELETE FROM player; CREATE TABLE other (a)") }
@@ -138,7 +138,7 @@ import Testing
         #expect(try schema("true") == inOrder)
     }
 
-    /// **Rule H12**: rows whose key is NULL come and go one by one; and the question whether a row is there uses the key's index,
+    /// **Rule H12**: rows whose key is NULL are added and removed one by one; and the question whether a row is there uses the key's index,
     /// whatever its collation.
     @Test func keysThatAreLookedUp() throws {
         let fixture = try HistoryFixture(
@@ -164,7 +164,7 @@ import Testing
         #expect(plans.filter { $0.hasPrefix("SEARCH existing") }.count == 6, "\(plans)")
     }
 
-    /// **Rule H7**: the row in conflict goes, and takes the row with it that was to be updated.
+    /// **Rule H7**: the row in conflict is deleted, and with it the row that was to be updated.
     @Test(arguments: [false, true]) func replacedRowThatCascades(byOtherTables: Bool) throws {
         let fixture = try HistoryFixture(
             """
@@ -194,7 +194,7 @@ import Testing
             try operations(fixture, "UPDATE OR REPLACE pair SET a = 1, b = 'one' WHERE a = 2").sorted()
                 == ["delete 1,one", "delete 2,two"]
         )
-        // What does not cascade is told as ever.
+        // What does not cascade is reported as before.
         #expect(
             try operations(fixture, "UPDATE OR REPLACE player SET id = 8 WHERE id = 6") == ["delete 6", "insert 8"]
         )

@@ -151,7 +151,7 @@ struct JobModel: Hashable {
     var problem: String? {
         if waits(0), waits(1) { return "two jobs wait under one key" }
         for case let job? in jobs {
-            if (job.state == .running || job.state == .done) != (job.holder != nil) { return "who holds a job?" }
+            if (job.state == .running || job.state == .done) != (job.holder != nil) { return "wrong job holder" }
             if Set(job.issued.map(\.attempt)).count != job.issued.count { return "two workers had one attempt" }
         }
         return nil

@@ -231,7 +231,7 @@ import Testing
 
     // MARK: Tokens
 
-    /// Whoever does not hold the token changes nothing (rule A5).
+    /// A worker that does not hold the token changes nothing (rule A5).
     @Test func onlyTheTokenCompletes() throws {
         try db.write { db in
             let id = try add("A", db)
@@ -342,7 +342,7 @@ import Testing
         let own = ProcessIdentity.current
         dead.process = ProcessIdentity(pid: own.pid, startTime: own.startTime + 1, namespace: own.namespace)
         #expect(dead.loss(at: .at(500))?.hasSuffix("is dead") == true)
-        // Of a process of another pid namespace, only the lease tells.
+        // Only the lease shows that a process of another pid namespace is lost.
         dead.process = ProcessIdentity(pid: own.pid, startTime: own.startTime + 1, namespace: own.namespace + 1)
         #expect(dead.loss(at: .at(500)) == nil)
     }

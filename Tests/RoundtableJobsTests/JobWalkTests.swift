@@ -7,7 +7,7 @@ import Testing
 @testable import RoundtableJobs
 
 /// Walks through all states of two jobs under one key and two workers, with at most two attempts each, and takes each step in the model and
-/// in SQL: both must come to the same, also where the rules refuse it.
+/// in SQL: both must have the same result, also where the rules refuse it.
 @Suite struct JobWalkTests {
     private final class Walk {
         let db: Database

@@ -195,7 +195,7 @@ import Testing
 
     // MARK: Stopping
 
-    /// A worker that stops waits for its handlers: what they complete is complete, and what they give up is released (rule A8).
+    /// A worker that stops waits for its handlers: what they complete is complete, and what they abandon is released (rule A8).
     @Test(.timeLimit(.minutes(1))) func stops() async throws {
         try await add("completed", "given up", "not begun")
         let begun = Mutex(0)
@@ -257,7 +257,7 @@ import Testing
         #expect(thrown is DatabaseError)
     }
 
-    /// A full disk keeps the end of a job from being stored: the worker reports it once, and goes on afterwards (rule A12).
+    /// A full disk prevents the end of a job from being stored: the worker reports it once, and continues afterwards (rule A12).
     @Test(.timeLimit(.minutes(1))) func aFullDisk() async throws {
         let events = Mutex<[SharedDatabase.Event.Kind]>([])
         var options = SharedDatabase.Options()
@@ -392,7 +392,7 @@ import Testing
         db.resume()
         resumed.raise()
         try await add("C", to: awake)
-        try await eventually("the resumed worker goes on") { try await counts().done == 3 }
+        try await eventually("the resumed worker continues") { try await counts().done == 3 }
         task.cancel()
         try await task.value
         #expect(try await effects().count == 3)

@@ -25,7 +25,7 @@ import Testing
 
     private var nameOfBlock: String { "db\(ControlBlock.ending)" }
 
-    /// **Rule B1**: of many who create it at once, all get the same file, and no temporary file stays.
+    /// **Rule B1**: of many tasks that create it at once, all get the same file, and no temporary file stays.
     @Test func manyCreateOne() async throws {
         let identities = try await withThrowingTaskGroup(of: FileIdentity.self) { group in
             for _ in 0..<16 {
@@ -68,7 +68,7 @@ import Testing
         #expect(try open().isInPlace)
     }
 
-    /// **Rule L1**: the files of other versions, before version 4 without a number, are left alone, and told.
+    /// **Rule L1**: the files of other versions, before version 4 without a number, are left alone, and reported.
     @Test func blocksOfOtherVersions() throws {
         func seal(_ version: UInt8) -> [UInt8] {
             var bytes = Layout.seal()
@@ -207,7 +207,7 @@ import Testing
     func aHardLinkToADatabaseIsNotOpened(ending: String, name: String) throws {
         let locked = folder.file(name)
         let registration = name == "other" ? LockedFiles(ofDatabaseAt: locked) : nil
-        // As long as a block is, so that only a look tells.
+        // It is as long as a block, so that only a look shows the difference.
         try Data(count: Layout.fileSize).write(to: URL(fileURLWithPath: locked + ending))
         #expect(link(locked + ending, path) == 0)
         let refusal = ControlBlock.Unusable.locked(LockedFileError(path: path, database: locked))

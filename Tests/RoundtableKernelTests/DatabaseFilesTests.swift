@@ -37,14 +37,14 @@ import Testing
         try FileManager.default.moveItem(atPath: path, toPath: path + ".away")
         #expect(files.lookIfDue(at: before + DatabaseFiles.validity - 1) == nil)
         let after = MonotonicClock.now
-        let told = Mutex(0)
-        files.onLoss { _ in told.withLock { $0 += 1 } }
+        let losses = Mutex(0)
+        files.onLoss { _ in losses.withLock { $0 += 1 } }
         #expect(files.lookIfDue(at: after + DatabaseFiles.validity)?.finding == .missing)
         try FileManager.default.moveItem(atPath: path + ".away", toPath: path)
         #expect(files.look()?.finding == .missing)
-        #expect(told.withLock { $0 } == 1)
-        files.onLoss { _ in told.withLock { $0 += 1 } }
-        #expect(told.withLock { $0 } == 2)
+        #expect(losses.withLock { $0 } == 1)
+        files.onLoss { _ in losses.withLock { $0 += 1 } }
+        #expect(losses.withLock { $0 } == 2)
     }
 
     /// A file that gets the inode number of the one that was removed while no connection was open is another file.
@@ -68,7 +68,7 @@ import Testing
         #expect(files.look()?.finding == .replaced)
     }
 
-    /// While no connection is open, others may remove `-wal` and `-shm`: whoever closes last does.
+    /// While no connection is open, other processes may remove `-wal` and `-shm`: the process that closes last does.
     @Test func theLastConnectionForgets() throws {
         let folder = try TemporaryFolder()
         let path = folder.file("db.sqlite")
@@ -101,7 +101,7 @@ import Testing
     }
 
     /// A file system with layers copies a file when it is first opened for writing. The connection that does it may have either file open.
-    @Test func theFirstConnectionMeetsAnotherFile() throws {
+    @Test func theFirstConnectionFindsAnotherFile() throws {
         let folder = try TemporaryFolder()
         let path = folder.file("db.sqlite")
         touch(path)

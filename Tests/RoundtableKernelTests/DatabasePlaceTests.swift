@@ -51,7 +51,7 @@ import Testing
             #expect(MountTable.own?.points.contains("/") == true)
         }
 
-        /// **Rule W5**: mounts are told apart by the system call, and where it reports none, by the list of mount points. `/proc` is a mount
+        /// **Rule W5**: mounts are distinguished by the system call, and where it reports none, by the list of mount points. `/proc` is a mount
         /// in each Linux.
         @Test(arguments: [[], [Fault(.statx, errno: ENOSYS)], [Fault(.statx, returning: 0)]])
         func mountsOfTheirOwn(faults: [Fault]) {

@@ -14,7 +14,7 @@ import Testing
         #expect(try watch.wait(upTo: 1_000_000) == .timedOut)
         file.write(Data([1]))
         #expect(try watch.wait() == .changed)
-        // What happened before arming is not told.
+        // What happened before arming is not reported.
         file.write(Data([2]))
         try watch.arm()
         #expect(try watch.wait(upTo: 1_000_000) == .timedOut)

@@ -4,7 +4,7 @@ import Testing
 @testable import RoundtableKernel
 
 @Suite struct FolderWatchTests {
-    @Test func whatComesAndGoesIsSeen() throws {
+    @Test func createdAndRemovedFilesAreSeen() throws {
         let (folder, other) = (try TemporaryFolder(), try TemporaryFolder())
         let watch = try FolderWatch([folder.path, other.path], includingRemovals: true)
         #expect(try watch.wait(upTo: 1_000_000) == .timedOut)
@@ -24,7 +24,7 @@ import Testing
     }
 
     #if os(Linux)
-        @Test func removalsAreNotSeenWhereNobodyAsks() throws {
+        @Test func removalsAreNotSeenUnlessRequested() throws {
             let folder = try TemporaryFolder()
             try System.makeFile(at: folder.file("a"), [], isDurable: false)
             let watch = try FolderWatch([folder.path], includingRemovals: false)
@@ -33,8 +33,8 @@ import Testing
         }
     #endif
 
-    /// Its successor may have the same number, so only the watch can tell.
-    @Test(arguments: [false, true]) func aFolderThatGoesIsTold(isMoved: Bool) throws {
+    /// Its successor may have the same number, so only the watch can show the removal.
+    @Test(arguments: [false, true]) func aRemovedFolderIsReported(isMoved: Bool) throws {
         let folder = try TemporaryFolder()
         let (kept, watched) = (folder.file("kept"), folder.file("watched"))
         for path in [kept, watched] { try System.makeFolder(at: path) }
@@ -53,8 +53,8 @@ import Testing
         #expect(outcome == .gone)
     }
 
-    /// … and what else happens there is nobody's news.
-    @Test func aFolderAboveThatIsMovedIsTold() throws {
+    /// Other events there are not reported.
+    @Test func aFolderAboveThatIsMovedIsReported() throws {
         let folder = try TemporaryFolder()
         let (outer, watched) = (folder.file("outer"), folder.file("outer/inner/watched"))
         for path in [outer, outer + "/inner", watched] { try System.makeFolder(at: path) }

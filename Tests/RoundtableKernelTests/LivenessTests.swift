@@ -8,7 +8,7 @@
     @testable import RoundtableKernel
     import Synchronization
 
-    /// **Rules G4, P4, P9**: who lives, as the locks of slots and the system's list of processes tell. Real namespaces are in
+    /// **Rules G4, P4, P9**: which processes live, as the locks of slots and the list of processes show. Real namespaces are in
     /// `RoundtableProcessTests`.
     @Suite struct LivenessTests {
         let folder: TemporaryFolder
@@ -39,7 +39,7 @@
 
         // MARK: Locks
 
-        /// From another pid namespace, the lock alone tells; a mapping for reading will do to ask. It ends with the descriptor, as at death.
+        /// From another pid namespace, only the lock shows life, and a mapping for reading is enough. It ends with the descriptor, as at death.
         /// Rule P4: a start time that is not known proves nothing.
         @Test func anUnknownStartTime() {
             let me = ProcessIdentity.current
@@ -55,7 +55,7 @@
             let (other, reader) = (try open(), try open(writable: false))
             #expect(participant?.slot.traits.isLocked == true)
             #expect(seen(in: other) == [.alive] && seen(in: reader) == [.alive])
-            #expect(seen(in: owned!) == [.alive], "one's own lock is known, though the system does not tell of it")
+            #expect(seen(in: owned!) == [.alive], "one's own lock is known, though the system does not report it")
             #expect(other.participants(seenFrom: elsewhere).map(\.isElsewhere) == [true])
             #expect(other.participants().map(\.isElsewhere) == [false])
             (participant, owned) = (nil, nil)
@@ -64,7 +64,7 @@
             #expect(other.participants().map(\.liveness) == [.alive])
         }
 
-        /// Who leaves, or has lost the slot, lets go of the lock.
+        /// A participant that leaves, or has lost the slot, releases the lock.
         @Test func theLockEndsWithTheSlot() throws {
             let (block, other) = (try open(), try open())
             let participant = try join(block)
@@ -88,7 +88,7 @@
             #expect(try join(other, "third").slot.index == 0)
         }
 
-        /// Who may only read the block can hold shared locks on it. They prove no life, and a claim passes such a slot over.
+        /// A process that may only read the block can hold shared locks on it. They prove no life, and a claim passes such a slot over.
         @Test func aSharedLockProvesNothing() throws {
             let (owned, other) = (try open(), try open())
             var participant: Participant? = try join(owned)
@@ -165,7 +165,7 @@
             #expect(participant.isSeated)
         }
 
-        /// Who cannot ask knows nothing.
+        /// A process that cannot ask knows nothing.
         @Test(arguments: [Fault(.fcntl, errno: EINVAL), Fault(.open, errno: EMFILE), Fault(.fstat, errno: EIO)])
         func withoutAnAnswer(fault: Fault) throws {
             let participant = try join(open())
@@ -177,7 +177,7 @@
         }
 
         /// A block that was replaced (rule L4) is not asked for the locks of the one that is mapped.
-        @Test func aReplacedBlockTellsNothing() throws {
+        @Test func aReplacedBlockShowsNothing() throws {
             let participant = try join(open())
             let other = try open()
             try FileManager.default.removeItem(atPath: ControlBlock.path(forDatabaseAt: path))
@@ -202,7 +202,7 @@
             withExtendedLifetime(participant) {}
             (participant, owned) = (nil, nil)
             // The child runs its handlers before `pause`.
-            try eventually("the child has let go") { seen(in: other) == [.dead] }
+            try eventually("the child has released the lock") { seen(in: other) == [.dead] }
         }
 
         /// The descriptor does not survive `exec`, and there is one for all participants of a block.
@@ -271,9 +271,9 @@
                 kill(pid, SIGSTOP)
                 try eventually("it is stopped") { identity.liveness(seenFrom: .current) == .stopped }
                 kill(pid, SIGCONT)
-                try eventually("it goes on") { identity.liveness(seenFrom: .current) == .alive }
+                try eventually("it continues") { identity.liveness(seenFrom: .current) == .alive }
                 kill(pid, SIGKILL)
-                try eventually("it is dead, though nobody has reaped it") {
+                try eventually("it is dead, though its parent has not reaped it") {
                     identity.liveness(seenFrom: .current) == .dead
                 }
             }

@@ -33,7 +33,7 @@ import Testing
         }
     }
 
-    /// A database whose path fails does not keep the files of others from being opened.
+    /// A database whose path fails does not prevent the files of others from being opened.
     @Test func aDatabaseThatCannotBeReached() throws {
         let folder = try TemporaryFolder()
         let unreachable = LockedFiles(ofDatabaseAt: folder.file(String(repeating: "x", count: 300)))
@@ -52,7 +52,7 @@ import Testing
     }
 
     /// The number of a file that was replaced may be a database's the next moment.
-    @Test func aNumberThatIsUsedAgainAccusesNobody() throws {
+    @Test func aNumberThatIsUsedAgainBlocksNoFile() throws {
         let folder = try TemporaryFolder()
         let (value, database) = (folder.file("value"), folder.file("db"))
         let registration = LockedFiles(ofDatabaseAt: database)
@@ -68,7 +68,7 @@ import Testing
         withExtendedLifetime(registration) {}
     }
 
-    @Test func symbolicLinksAreNotFollowedWhereNobodyWants() throws {
+    @Test func symbolicLinksAreNotFollowedUnlessRequested() throws {
         let folder = try TemporaryFolder()
         try System.makeFile(at: folder.file("a"), [1], isDurable: false)
         #expect(symlink(folder.file("a"), folder.file("b")) == 0)

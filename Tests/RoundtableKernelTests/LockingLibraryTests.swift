@@ -2,7 +2,7 @@ import Testing
 
 @testable import RoundtableKernel
 
-/// Whose a file is, by its name, its first bytes, and the names beside it.
+/// Which library a file belongs to, by its name, its first bytes, and the names beside it.
 @Suite struct LockingLibraryTests {
     private static let lmdbLock: [UInt8] = [0xDE, 0xC0, 0xEF, 0xBE, 2, 0, 0, 0]
     private static let lmdbData = [UInt8](repeating: 0, count: 16) + lmdbLock

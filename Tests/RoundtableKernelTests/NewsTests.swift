@@ -5,7 +5,7 @@ import Testing
 
 @testable import RoundtableKernel
 
-/// How those who wait for news learn of commits (rule N8).
+/// How threads that wait for news learn of commits (rule N8).
 @Suite struct NewsTests {
     /// Sleeps as the listeners do, and shows what it has seen.
     private final class Sleeper: Sendable {
@@ -44,7 +44,7 @@ import Testing
         }
     }
 
-    /// **Rule G3**: nothing wakes who sleeps on a file that was truncated, so each sleep has an end.
+    /// **Rule G3**: nothing wakes a thread that sleeps on a truncated file, so each sleep has an end.
     @Test func aSleepHasAnEnd() throws {
         let folder = try TemporaryFolder()
         let block = try ControlBlock.openOrCreate(forDatabaseAt: folder.file("a"), access: nil)
@@ -53,7 +53,7 @@ import Testing
         #expect(MonotonicClock.now - began < 10_000_000_000)
     }
 
-    /// Each kind of commit wakes who sleeps: also one to attached databases alone, and one that somebody else may have made.
+    /// Each kind of commit wakes a sleeper, also one to attached databases alone, and one that another process may have made.
     @Test(arguments: [ChangeRecord.State.committed, .aside, .unsure])
     func aSleeperIsWoken(by state: ChangeRecord.State) throws {
         let folder = try TemporaryFolder()
@@ -77,9 +77,9 @@ import Testing
         #expect(block.newsWord == word)
     }
 
-    /// The last commit of a burst is noticed, though most commits wake nobody; whoever writes, and whenever a sleeper falls asleep.
+    /// The last commit of a burst is noticed, though most commits wake no thread, for any writer, and at any moment of falling asleep.
     @Test(arguments: [1, 2, 3] as [UInt64])
-    func nobodySleepsThroughNews(seed: UInt64) throws {
+    func noThreadSleepsThroughNews(seed: UInt64) throws {
         let folder = try TemporaryFolder()
         let block = try ControlBlock.openOrCreate(forDatabaseAt: folder.file("a"), access: FileAccess(mode: 0o644))
         let traits = ParticipantTraits(role: .readWrite, priority: 1)
@@ -100,7 +100,7 @@ import Testing
                 let publisher = publishers[Int(random(below: 2))]
                 publisher.reserve(counter: 7, tables: ["x"], now: MonotonicClock.now)
                 publisher.settle(.committed)
-                // Around the time for which nobody is woken.
+                // The pause is near the time for which no thread is woken.
                 let pause = MonotonicClock.now + random(below: 150_000)
                 while MonotonicClock.now < pause {}
             }

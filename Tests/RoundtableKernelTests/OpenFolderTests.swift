@@ -44,7 +44,7 @@ import Testing
         #expect(try inner.removeFile("b") && !inner.removeFile("b"))
     }
 
-    /// Who may enter a folder, and may not list it, reaches files in it.
+    /// A user who may enter a folder, and may not list it, reaches files in it.
     @Test(.enabled(if: geteuid() != 0, "permissions do not keep the superuser out"))
     func aFolderThatMayNotBeRead() throws {
         let folder = try TemporaryFolder()

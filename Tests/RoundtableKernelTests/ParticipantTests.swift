@@ -61,7 +61,7 @@ import Testing
         #expect(site.utf8.count - ":1".utf8.count == 90)
     }
 
-    /// Of every length, and nothing is left of a longer one that was there before.
+    /// Places of every length are written, and nothing is left of a longer one that was there before.
     @Test func aPlaceInTheCodeIsWrittenWhole() throws {
         let slot = try join().slot
         let sites: [CallSite] = [
@@ -97,7 +97,7 @@ import Testing
         #expect(block.value(of: .slotsReclaimed) == 1)
     }
 
-    /// **Rule P6**: a slot that somebody took is not written to any more.
+    /// **Rule P6**: a slot that another participant took is not written to any more.
     @Test func aLostSlotIsLeftAlone() throws {
         let participant = try join("old")
         participant.slot.owner.pointee.store(0, ordering: .sequentiallyConsistent)
@@ -134,7 +134,7 @@ import Testing
         #expect(block.liveness(of: slot, owner: owner, seenFrom: .current) == .alive)
     }
 
-    @Test func stoppedProcessesAreTold() async throws {
+    @Test func stoppedProcessesAreReported() async throws {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/bin/sleep")
         process.arguments = ["60"]

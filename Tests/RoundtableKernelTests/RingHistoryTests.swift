@@ -28,8 +28,8 @@ import Testing
         var pending: ChangeRecord.State?
     }
 
-    /// **Invariant** (R1–R6): a reader that looks after a commit is told of it with its table, or that anything may have changed,
-    /// and of nothing that was not committed.
+    /// **Invariant** (R1–R6): a reader that looks after a commit receives it with its table, or that anything may have changed,
+    /// and receives nothing that was not committed.
     @Test func randomHistories() throws {
         var random = SeededGenerator()
         for _ in 0..<10 { try history(steps: 1000, tables: 8, &random) }
@@ -110,17 +110,17 @@ import Testing
             look(&readers, step, block, counter, now, commits, &clash)
         }
         #expect(clash == "")
-        // At last, all is told.
+        // In the end, all is reported.
         now += 2 * RingReader.longGrace
         for index in readers.indices {
-            tell(&readers[index], block, counter, now, commits, &clash)
+            deliver(&readers[index], block, counter, now, commits, &clash)
             #expect(
                 readers[index].owed.map(\.number) == [],
                 "the reader that looks each \(readers[index].interval) steps"
             )
         }
         #expect(clash == "")
-        #expect(readers[0].exact > steps / 20, "hardly anything is told exactly")
+        #expect(readers[0].exact > steps / 20, "hardly anything is reported exactly")
     }
 
     private func look(
@@ -133,11 +133,11 @@ import Testing
         _ clash: inout String
     ) {
         for index in readers.indices where step % readers[index].interval == 0 {
-            tell(&readers[index], block, counter, now, commits, &clash)
+            deliver(&readers[index], block, counter, now, commits, &clash)
         }
     }
 
-    private func tell(
+    private func deliver(
         _ reader: inout Reader,
         _ block: ControlBlock,
         _ counter: UInt32,
@@ -162,16 +162,16 @@ import Testing
             case .change(let record):
                 reader.exact += 1
                 guard let commit = commits[record.sequence] else {
-                    clash = "record \(record.sequence) is told, and not committed"
+                    clash = "record \(record.sequence) is reported, and not committed"
                     return
                 }
                 let names = record.tables.numbers.map { reader.dictionary.name($0) }
                 if !record.tables.isUnknown, names != [commit.table] {
-                    clash = "record \(record.sequence) is told as \(names), and is of \(commit.table ?? "nobody")"
+                    clash = "record \(record.sequence) is reported as \(names), and is of \(commit.table ?? "no table")"
                 }
                 reader.owed.removeAll { $0.sequence == record.sequence }
             }
         }
-        if lookAgain == nil, let missed = reader.owed.first { clash = "commit \(missed.number) is not told" }
+        if lookAgain == nil, let missed = reader.owed.first { clash = "commit \(missed.number) is not reported" }
     }
 }

@@ -47,7 +47,7 @@ struct RingModel: Hashable {
     /// What may still go wrong.
     struct Budget: Hashable {
         var deaths = 0
-        /// Of the wal-index, which set the counter to 0.
+        /// Recoveries of the wal-index, which set the counter to 0.
         var recoveries = 0
         var rollbacks = 0
     }
@@ -69,10 +69,10 @@ struct RingModel: Hashable {
     struct Look: Hashable {
         /// Whether records that were reserved by now have been so for long.
         var isLate: Bool
-        /// Commits that were made when the look began, and not told before.
+        /// Commits that were made when the look began, and not reported before.
         var due: Set<Int>
         var answers: [Answer] = []
-        var told = 0
+        var given = 0
     }
 
     var counter: UInt32
@@ -90,12 +90,12 @@ struct RingModel: Hashable {
     var position: UInt32
     var look: Look?
     var looksLeft: Int
-    /// Whether a look was late while a handle was in a turn: the commits of the turn may be told before it ends, and once more then.
+    /// Whether a look was late while a handle was in a turn: the commits of the turn may be reported before it ends, and once more then.
     var wasLateInTurn = false
 
     // What was done
     var commitCount = 0
-    /// Commits that the reader was not told of yet.
+    /// Commits that the reader has not received yet.
     var owed: Set<Int> = []
     /// The commits that records are about.
     var commitOfRecord: [UInt64: Int] = [:]
@@ -236,7 +236,7 @@ extension RingModel {
             if lock == index { world.lock = nil }
             steps.append(Step(name: "\(index) dies", world: world))
         }
-        // Whoever rebuilds the wal-index has the write lock.
+        // The process that rebuilds the wal-index holds the write lock.
         if budget.recoveries > 0, lock == nil {
             var world = self
             world.budget.recoveries -= 1
@@ -281,9 +281,9 @@ extension RingModel {
 extension RingModel {
     private static let reservedAt: Nanoseconds = 1000
 
-    /// The next access to shared memory of a look, and what the reader tells until the one after that.
+    /// The next access to shared memory of a look, and what the reader reports until the one after that.
     ///
-    /// `RingReader.read` is run anew with the answers so far, and the present one: so others can do anything in between.
+    /// `RingReader.read` is run again with the answers so far, and the present one, so that other participants can do anything in between.
     private func stepOfReader(isLate: Bool) -> Step? {
         guard look != nil || looksLeft > 0 else { return nil }
         var world = self
@@ -326,12 +326,12 @@ extension RingModel {
         )
         if let answered { look.answers.append(answered) }
         let name =
-            "reader\(look.isLate ? ", late" : "") \(answered.map { "\($0)" } ?? "") → \(Array(news.dropFirst(look.told)))"
+            "reader\(look.isLate ? ", late" : "") \(answered.map { "\($0)" } ?? "") → \(Array(news.dropFirst(look.given)))"
         var violation: String?
         world.look = look
-        for item in news.dropFirst(look.told) where violation == nil { violation = world.tell(item) }
+        for item in news.dropFirst(look.given) where violation == nil { violation = world.receive(item) }
         if isAsking {
-            world.look?.told = news.count
+            world.look?.given = news.count
             return Step(name: name, world: world, violation: violation)
         }
         // The look is over.
@@ -340,7 +340,7 @@ extension RingModel {
         world.position = reader.counter
         let missed = look.due.intersection(world.owed)
         if violation == nil, lookAgain == nil, !missed.isEmpty {
-            violation = "commits \(missed.sorted()) were made before the look, and are not told"
+            violation = "commits \(missed.sorted()) were made before the look, and are not reported"
         }
         if violation == nil, lookAgain != nil, look.isLate {
             violation = "wants to look again although the time is over"
@@ -363,11 +363,11 @@ extension RingModel {
     }
 
     /// - returns: what must not be, if it is.
-    private mutating func tell(_ news: RingReader.News) -> String? {
+    private mutating func receive(_ news: RingReader.News) -> String? {
         switch news {
         case .change(let record):
             guard let commit = commitOfRecord[record.sequence] else {
-                return "record \(record.sequence) is told, and not committed"
+                return "record \(record.sequence) is reported, and not committed"
             }
             owed.remove(commit)
             return nil
@@ -379,7 +379,7 @@ extension RingModel {
         }
     }
 
-    /// Nobody died, rolled back, rebuilt, met another between its commit and its word, or does not know the ring.
+    /// No writer died, rolled back, rebuilt, met another between its commit and its word, or does not know the ring.
     private var isFaultless: Bool {
         hasTurns && writers.allSatisfy { $0.kind != .stranger && !$0.isDead }
     }

@@ -10,41 +10,41 @@ import Testing
 @Suite struct RingModelTests {
     private static let looks = isLongRun ? 2 : 1
 
-    /// **Invariant** (R1–R3): while nothing goes wrong, the reader is told each commit, exactly.
+    /// **Invariant** (R1–R3): while nothing goes wrong, the reader receives each commit, exactly.
     @Test(arguments: [(2, 2, 2), (2, 1, 3), (1, 3, 3)])
-    func everythingIsToldExactly(writers: Int, rounds: Int, looks: Int) throws {
+    func everythingIsReportedExactly(writers: Int, rounds: Int, looks: Int) throws {
         let kinds = Array(repeating: RingModel.Kind.participant, count: writers)
         try walk(from: RingModel(kinds, rounds: rounds, looks: looks, places: 8, hasTurns: true))
     }
 
-    /// The same with a raw handle, which reserves one record for all commits of its turn, and replaces it (U4, U5).
+    /// A raw handle reserves one record for all commits of its turn, and replaces it (U4, U5).
     @Test(arguments: [([RingModel.Kind.handle], 2, 2), ([.handle, .participant], 1, 2)])
-    func theCommitsOfHandlesAreToldExactly(kinds: [RingModel.Kind], rounds: Int, looks: Int) throws {
+    func theCommitsOfHandlesAreReportedExactly(kinds: [RingModel.Kind], rounds: Int, looks: Int) throws {
         try walk(from: RingModel(kinds, rounds: rounds, looks: looks, places: 16, hasTurns: true))
     }
 
-    /// **Invariant** (R3, R5): for each commit, a reader that looks after it is told of it, or that anything may have changed, at
-    /// or after it; and of none before it is made. Whatever the writers do at once, without turns.
+    /// **Invariant** (R3, R5): for each commit, a reader that looks after it receives it, or that anything may have changed, at
+    /// or after it; and none before it is made. This holds whatever the writers do at once, without turns.
     @Test func nothingIsMissedWithoutTurns() throws {
         try walk(from: RingModel([.participant, .participant, .participant], rounds: 1, looks: Self.looks, places: 8))
         try walk(from: RingModel([.participant, .participant], rounds: 2, looks: Self.looks, places: 8))
         try walk(from: RingModel([.participant, .participant], rounds: 1, looks: 3, places: 8))
     }
 
-    /// The same beside those who do not know the ring.
+    /// Nothing is missed beside writers that do not know the ring.
     @Test func nothingIsMissedBesideStrangers() throws {
         try walk(from: RingModel([.participant, .participant, .stranger], rounds: 1, looks: Self.looks, places: 8))
         try walk(from: RingModel([.participant, .stranger], rounds: 2, looks: 2, places: 8))
     }
 
-    /// The same beside raw handles, which may die in their turn (U4, U5).
+    /// Nothing is missed beside raw handles, which may die in their turn (U4, U5).
     @Test(.long(), arguments: [[RingModel.Kind.handle, .participant], [.handle, .stranger], [.handle, .handle]])
     func nothingIsMissedBesideHandles(kinds: [RingModel.Kind]) throws {
         let budget = RingModel.Budget(deaths: 1)
         try walk(from: RingModel(kinds, rounds: 1, looks: Self.looks, places: 16, budget: budget))
     }
 
-    /// The same when writers die at any step, and transactions are rolled back after their record was reserved (R4).
+    /// Nothing is missed when writers die at any step, and transactions are rolled back after their record was reserved (R4).
     @Test(arguments: [
         ([RingModel.Kind.participant, .participant], 2, 1), ([.participant, .participant], 1, 2),
         ([.participant, .participant, .stranger], 1, 1),
@@ -55,14 +55,14 @@ import Testing
         try walk(from: RingModel(kinds, rounds: rounds, looks: looks, places: 8, budget: budget))
     }
 
-    /// The same when the wal-index is rebuilt, which sets the counter back (R5).
+    /// Nothing is missed when the wal-index is rebuilt, which sets the counter back (R5).
     @Test func nothingIsMissedWhenTheCounterIsSetBack() throws {
         let budget = RingModel.Budget(deaths: 1, recoveries: 1)
         try walk(from: RingModel([.participant, .stranger], rounds: 1, looks: 2, places: 8, budget: budget))
         try walk(from: RingModel([.participant, .stranger], rounds: 2, looks: Self.looks, places: 8, budget: budget))
     }
 
-    /// The same when the ring comes around (R5).
+    /// Nothing is missed when the ring comes around (R5).
     @Test func nothingIsMissedWhenTheRingComesAround() throws {
         let budget = RingModel.Budget(deaths: 1)
         try walk(
@@ -71,7 +71,7 @@ import Testing
         try walk(from: RingModel([.participant, .participant], rounds: 2, looks: 2, places: 2, hasTurns: true))
     }
 
-    /// **Teeth**: a counter that is set back and counts up to where it was tells nothing. The walk must see it; a real one
+    /// **Teeth**: a counter that is set back and counts up to where it was shows nothing. The walk must see it; a real one
     /// counts far, and is compared again after 10 ms.
     @Test func theWalkSeesACommitThatIsMissed() {
         let budget = RingModel.Budget(recoveries: 1)

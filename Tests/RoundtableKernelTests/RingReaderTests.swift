@@ -91,7 +91,7 @@ import Testing
         #expect(ring.look() == [])
     }
 
-    /// Whatever another process writes into the ring, the record of a commit is told, or that anything may have changed (SECURITY.md, SH4).
+    /// Whatever another process writes into the ring, the record of a commit is reported, or that anything may have changed (SECURITY.md, SH4).
     @Test func forgedRecordsHideNoCommit() {
         var random = SeededGenerator()
         for _ in 0..<200 {
@@ -105,14 +105,14 @@ import Testing
                         states.randomElement(using: &random)!,
                         counter: first &+ distances.randomElement(using: &random)!
                     )
-                    // The reader may meet a lie before the commit, or with it.
+                    // The reader may find a lie before the commit, or with it.
                     if Bool.random(using: &random) { _ = ring.look() }
                 }
                 ring.counter &+= 1
                 ring.add(.committed, counter: ring.counter)
                 let news = ring.look()
-                let isTold = news.contains { $0 == "c\(ring.last)" || !$0.hasPrefix("c") }
-                #expect(isTold, "commit \(ring.counter), reader \(ring.reader), seed \(random.seed)")
+                let isReported = news.contains { $0 == "c\(ring.last)" || !$0.hasPrefix("c") }
+                #expect(isReported, "commit \(ring.counter), reader \(ring.reader), seed \(random.seed)")
             }
         }
     }
@@ -202,7 +202,7 @@ import Testing
         #expect(stopped.look() == ["unpublished"])
         ring.now = reserved + RingReader.longGrace
         #expect(ring.look() == ["unpublished"])
-        // Too late: it was told.
+        // It is too late: it was reported.
         ring.settle(11, .committed)
         #expect(ring.look() == [])
     }
@@ -218,7 +218,7 @@ import Testing
         #expect(ring.look() == ["c11"])
     }
 
-    /// Reserved, committed and met since the look began.
+    /// The record was reserved, committed and found since the look began.
     @Test func reservedInThePresent() {
         var ring = Ring()
         ring.add(.reserved, counter: 101)
@@ -256,7 +256,7 @@ import Testing
         #expect(ring.look() == [])
     }
 
-    @Test func aWholeRingIsTold() {
+    @Test func aWholeRingIsReported() {
         var ring = Ring()
         for index in 0..<UInt32(Layout.recordCount) { ring.add(.committed, counter: 101 + index) }
         ring.counter = 100 + UInt32(Layout.recordCount)
@@ -288,13 +288,13 @@ import Testing
         #expect(ring.look(beginningWith: 101) == (["unrecorded"], nil))
         #expect(ring.lookAgain() == (["reset"], nil))
         #expect(ring.reader == RingReader(sequence: 10, counter: 50))
-        // The recovery of the wal-index goes on during the look: where the counter ends is what counts.
+        // The recovery of the wal-index continues during the look: the last value of the counter is what counts.
         ring.counter = 45
         #expect(ring.look(beginningWith: 40) == (["reset"], nil))
         #expect(ring.lookAgain() == ([], nil))
     }
 
-    /// Commits that are made between the look at the counter and the look at the ring are told once, exactly.
+    /// Commits that are made between the look at the counter and the look at the ring are reported once, exactly.
     @Test func commitsSinceTheLookAtTheCounter() {
         for isNextReserved in [false, true] {
             var reader = RingReader(sequence: 10, counter: 100)

@@ -44,7 +44,7 @@ import Testing
         #expect(block.record(0) == nil && block.record(2) == nil)
     }
 
-    /// Rule R4: what the next one makes of a record that nobody settled, and what its late owner may still say.
+    /// Rule R4: what the next publisher makes of a record that was not settled, and what its late owner may still say.
     @Test(arguments: [
         (8 as UInt32, ChangeRecord.State.committed, ChangeRecord.State.unsure, ChangeRecord.State.committed),
         (8, .aside, .unsure, .aside), (8, .void, .unsure, .unsure), (7, .void, .void, .void),
@@ -69,7 +69,7 @@ import Testing
         #expect(block.record(1)?.state == atLast && block.record(2)?.state == .committed)
     }
 
-    /// Rule U5: several commits, and other tables than those that were reserved for, are told one by one, and without a gap.
+    /// Rule U5: several commits, and other tables than those that were reserved for, are reported one by one, and without a gap.
     @Test func severalCommitsTakeThePlaceOfOne() throws {
         let publisher = ChangePublisher(try participant("handle"))
         var reader = RingReader(sequence: block.lastSequence, counter: 7)
@@ -78,16 +78,16 @@ import Testing
         #expect(publisher.settle(commits: 3, after: 7, tables: ["x"], now: 2))
         #expect(block.newsWord == news &+ 1 && !publisher.hasReserved)
         #expect(block.record(1)?.state == .void)
-        var told: [RingReader.News] = []
+        var reported: [RingReader.News] = []
         _ = reader.read(
             now: 3,
             counter: { 10 },
             last: { block.lastSequence },
             record: { block.record($0) },
             isRunning: { _ in true },
-            report: { told.append($0) }
+            report: { reported.append($0) }
         )
-        let counters = told.map { news -> UInt32? in
+        let counters = reported.map { news -> UInt32? in
             guard case .change(let record) = news, names(record) == ["x"], record.author == "handle" else { return nil }
             return record.counter
         }
@@ -95,8 +95,8 @@ import Testing
         #expect(reader.counter == 10 && reader.sequence == 4)
     }
 
-    /// Rule U5: whoever has reserved since knows nothing of these commits.
-    @Test func commitsAreNotToldAfterAnothersReservation() throws {
+    /// Rule U5: a publisher that has reserved since knows nothing of these commits.
+    @Test func commitsAreNotReportedAfterAnothersReservation() throws {
         let handle = ChangePublisher(try participant("handle"))
         let other = ChangePublisher(try participant("other"))
         handle.reserve(counter: 7, tables: nil, now: 1)
@@ -120,8 +120,8 @@ import Testing
         #expect(block.record(1 + UInt64(Layout.recordCount))?.state == .reserved)
     }
 
-    /// Killed between filling a record and telling the ring of it: it is filled anew.
-    @Test func aRecordThatTheRingDoesNotTellOf() throws {
+    /// The publisher is killed between filling a record and announcing it to the ring: the record is filled again.
+    @Test func aRecordThatIsNotAnnounced() throws {
         let dead = ChangePublisher(try participant("dead"))
         dead.reserve(counter: 7, tables: ["x"], now: 1)
         block.lastRecord.pointee.store(0, ordering: .relaxed)
@@ -173,7 +173,7 @@ import Testing
         #expect(reader.name(-1) == nil && reader.name(Layout.tableCount) == nil)
     }
 
-    /// Rule R6: entries are never changed. Also when their number is damaged, and to those who have read them before.
+    /// Rule R6: entries never change, even when their number is damaged, nor for readers that have read them before.
     @Test(arguments: [0, 1, UInt64.max])
     func theNumberOfEntriesIsDamaged(number: UInt64) throws {
         var early = TableDictionary(block)
@@ -186,7 +186,7 @@ import Testing
         #expect(early.name(0) == "x" && early.name(1) == "y")
     }
 
-    /// A dictionary that was overwritten with zeros, and is filled anew, is not read from memory.
+    /// A dictionary that was overwritten with zeros, and is filled again, is not read from memory.
     @Test func theDictionaryIsEmptied() throws {
         var early = TableDictionary(block)
         #expect(early.number(adding: "x") == 0)
@@ -200,7 +200,7 @@ import Testing
         #expect(early.number(adding: "x") == 1)
     }
 
-    /// The same for a publisher, which writes the same tables again and again.
+    /// A publisher, which writes the same tables again and again, does not use its memory either.
     @Test func theDictionaryIsEmptiedUnderAPublisher() throws {
         let publisher = ChangePublisher(try participant("a"))
         for counter in 1...2 as ClosedRange<UInt32> {
@@ -240,7 +240,7 @@ import Testing
             )
             counter &+= 1
             publisher.settle(Bool.random(using: &random) ? .committed : .void)
-            var told = 0
+            var reports = 0
             let now = MonotonicClock.now
             let lookAgain = reader.read(
                 now: now,
@@ -249,7 +249,7 @@ import Testing
                 record: { block.record($0) },
                 isRunning: { _ in true },
                 report: { news in
-                    told += 1
+                    reports += 1
                     guard case .change(let record) = news else { return }
                     var dictionary = TableDictionary(block)
                     for number in record.tables.numbers { _ = dictionary.name(number) }
@@ -257,7 +257,7 @@ import Testing
                     #expect(record.author.utf8.count <= Layout.Slot.authorSize * 3)
                 }
             )
-            #expect(told <= 2 * Layout.recordCount + 1)
+            #expect(reports <= 2 * Layout.recordCount + 1)
             #expect(lookAgain ?? now <= now + RingReader.longGrace + RingReader.grace)
         }
     }

@@ -37,8 +37,8 @@ import Testing
         #expect(try mode("s") == nil)
     }
 
-    /// Whoever may write the folder around it moves it away, and puts a link there. Files are still written, finished, moved and removed in the
-    /// folder itself.
+    /// A user who may write the folder around it moves it away, and puts a link there. Files are still written, finished, moved and removed in
+    /// the folder itself.
     @Test func movedAway() throws {
         let staging = try StagingFolder("s", in: outer)
         #expect(rename(folder.file("s"), folder.file("moved")) == 0)
@@ -231,7 +231,7 @@ import Testing
         #expect(try System.contents(ofFileAt: folder.file("\(name)/thesis"), limit: 9) == [7])
     }
 
-    /// What cleans up after unfinished files removes no folder, not even one with a mark, and goes on after it.
+    /// What cleans up after unfinished files removes no folder, not even one with a mark, and continues after it.
     @Test func unfinishedFilesAreNoFolders() throws {
         _ = try StagingFolder(abandoned(1), in: outer)
         for number in 2...4 { try System.makeFile(at: folder.file(abandoned(number)), [], isDurable: false) }

@@ -2,7 +2,7 @@ import Testing
 
 @testable import RoundtableKernel
 
-/// Steps of `TurnMachine` that no interleaving of the model tells apart: they cost others time, and no more.
+/// Steps of `TurnMachine` that no interleaving of the model distinguishes: they only cost other participants time.
 @Suite struct TurnMachineTests {
     private typealias Action = TurnMachine.Action
 
@@ -26,7 +26,7 @@ import Testing
         #expect(begins == [.look, .listWaiters, isClaimed ? claim : .drawTicket])
     }
 
-    /// **Rule T1**: nor does a newcomer take a claimable turn past those who wait.
+    /// **Rule T1**: a newcomer does not take a claimable turn ahead of waiters.
     @Test func aNewcomerBehindOthers() {
         var machine = TurnMachine(slot: 1)
         let over = TurnMachine.Event.turn(Turn(.lingering, slot: 0, generation: 5), isOver: true)
@@ -60,11 +60,11 @@ import Testing
         )
         #expect(actions.suffix(4).first == .judge(slot: 0))
         #expect(actions.suffix(3).first == .look)
-        guard case .wait = actions.last else { return _ = Issue.record("\(actions) does not go on waiting") }
+        guard case .wait = actions.last else { return _ = Issue.record("\(actions) does not continue to wait") }
     }
 
-    /// **Rule T7**: who leaves the queue at its deadline, and is granted the turn between leaving and the next look, has it. (Or else all
-    /// others would lose their patience with somebody who does not wait any more.)
+    /// **Rule T7**: a waiter that leaves the queue at its deadline, and is granted the turn between leaving and the next look, holds it.
+    /// (Otherwise, all others would lose their patience with a participant that does not wait any more.)
     @Test func aGrantWhileLeavingTheQueue() throws {
         let busy = Turn(.busy, slot: 0, generation: 5)
         let own = TurnMachine.Waiter(slot: 1, ticket: 9)

@@ -12,26 +12,26 @@ import Testing
         [.init(deaths: 1, patience: 1), .init(freezes: 1, patience: 1), .init(patience: 1, deadlines: 1)]
         + (isLongRun ? [.init(patience: 2), .init(deaths: 2, patience: 1)] : [])
 
-    /// **Invariant** (T1, T2): while nothing goes wrong, one participant at most believes to have the turn, and nobody needs
+    /// **Invariant** (T1, T2): while nothing goes wrong, one participant at most believes to hold the turn, and none needs
     /// patience to get it: no wake-up is lost.
     @Test(arguments: [(2, 3), (3, 1)])
     func oneTurnWhileNothingGoesWrong(participants: Int, rounds: Int) throws {
         try walk(TurnModel(participants: participants, rounds: rounds, budget: .init()), bounds: false)
     }
 
-    /// **Invariant** (T8–T11, G1, G3): whatever dies, freezes, thaws, loses patience or meets its deadline, at any step:
+    /// **Invariant** (T8–T11, G1, G3): whatever dies, freezes, thaws, loses patience or reaches its deadline, at any step:
     ///
     /// - two participants never write at once;
-    /// - no more participants believe to have the turn than one, and one for each time that a patience has ended;
+    /// - no more participants believe to hold the turn than one, and one for each time that a patience has ended;
     /// - from every state that can be reached, every participant that can run gets done. No deadline is needed for that, unless a frozen
     ///   process holds SQLite's write lock.
     @Test(.long(oneIn: 32), arguments: budgets)
-    func nobodyWaitsForEver(budget: TurnModel.Budget) throws {
+    func noParticipantWaitsForEver(budget: TurnModel.Budget) throws {
         try walk(TurnModel(participants: 3, rounds: 1, budget: budget, lingering: isLongRun))
     }
 
-    /// The same, with several faults in one life, and several turns each, for two participants.
-    @Test(.long()) func nobodyWaitsForEverAfterSeveralFaults() throws {
+    /// Two participants have several faults in one life, and several turns each.
+    @Test(.long()) func noParticipantWaitsForEverAfterSeveralFaults() throws {
         let budget = TurnModel.Budget(deaths: 1, freezes: 1, patience: isLongRun ? 2 : 1)
         try walk(TurnModel(participants: 2, rounds: 2, budget: budget))
     }

@@ -33,8 +33,8 @@ import Testing
         }
     }
 
-    /// **Rule T1**: no one else waits, no wait.
-    @Test func aloneNobodyWaits() throws {
+    /// **Rule T1**: when no other participant waits, there is no wait.
+    @Test func aParticipantAloneDoesNotWait() throws {
         let taker = try taker("a")
         for _ in 0..<1000 {
             #expect(acquire(taker, within: .zero) == .acquired)
@@ -42,8 +42,8 @@ import Testing
         }
     }
 
-    /// **Rule T1**: what the one left, the other takes at once.
-    @Test func aTurnGivenUpIsFree() throws {
+    /// **Rule T1**: a turn that one participant left, another takes at once.
+    @Test func aReleasedTurnIsFree() throws {
         let (a, b) = (try taker("a"), try taker("b"))
         for _ in 0..<100 {
             #expect(acquire(a, within: .zero) == .acquired)
@@ -53,7 +53,7 @@ import Testing
         }
     }
 
-    /// **Rules T5, T8**: a slice is the holder's: it lasts as announced, however little patience who waits has, first in the queue or not.
+    /// **Rules T5, T8**: a slice is the holder's: it lasts as announced, however impatient the waiter is, first in the queue or not.
     @Test(.timeLimit(.minutes(1)), arguments: [false, true])
     func impatienceEndsNoSlice(isSecond: Bool) throws {
         let slice = Duration.milliseconds(800)
@@ -83,7 +83,7 @@ import Testing
                 waiter.taker.release()
             }
             let count = waiter.taker === first ? 1 : 2
-            // On a busy machine, the slice may be over before this thread looks: `times` tells.
+            // On a busy machine, the slice may be over before this thread looks: `times` shows that.
             try eventually("\(count) in the queue") {
                 block.participants().count { $0.waiting != nil } == count || order.withLock { !$0.isEmpty }
             }
@@ -199,7 +199,7 @@ import Testing
         early.release()
     }
 
-    /// **Rule T8**: a slice that is announced while somebody waits is waited for, too, and not only by those who come later.
+    /// **Rule T8**: a slice that is announced while a participant waits is waited for, and not only by later waiters.
     @Test(.timeLimit(.minutes(1))) func aSliceAnnouncedMeanwhileIsWaitedFor() throws {
         let (holder, waiter) = (try taker("holder"), try taker("waiter", .testing(patience: .milliseconds(100))))
         #expect(acquire(holder) == .acquired)
@@ -227,7 +227,7 @@ import Testing
         #expect(acquiredAt.withLock { $0 } >= sliceEnd)
     }
 
-    /// **Rules G2, T5**: an end of a slice that no slice has is garbage, and keeps nobody waiting.
+    /// **Rules G2, T5**: an end of a slice that no slice has is garbage, and keeps no participant waiting.
     @Test func anAbsurdSliceIsOver() throws {
         let (a, b) = (try taker("a"), try taker("b"))
         #expect(acquire(a) == .acquired)
@@ -241,7 +241,7 @@ import Testing
         #expect(MonotonicClock.now - began < TurnSettings.longestSlice)
     }
 
-    /// **Rules T5, T8**: who dies between two transactions of a long slice is found dead before it is over.
+    /// **Rules T5, T8**: a participant that dies between two transactions of a long slice is found dead before the slice is over.
     @Test(.timeLimit(.minutes(1))) func theDeadFinishNoSlice() throws {
         let violations = try TimedTrial.run { trial in
             let (a, b) = (try taker("a"), try taker("b", .testing(patience: .milliseconds(40))))
@@ -350,7 +350,7 @@ import Testing
         #expect(block.nextTicket.pointee.load(ordering: .relaxed) == tickets + 1)
     }
 
-    /// **Rule T8**: patience is about no progress. While SQLite's write lock is found taken, or the turn word changes, it begins anew: so the
+    /// **Rule T8**: patience is about no progress. While SQLite's write lock is found taken, or the turn word changes, it starts again, so the
     /// lock is probed once in a patience at most, or not at all.
     @Test(arguments: [false, true]) func progressRestartsPatience(turnsChange: Bool) throws {
         /// Hands the turn from a holder to itself from time to time, on the thread that waits.
@@ -418,7 +418,7 @@ import Testing
         #expect(block.waiters { start + 1_000_000_000 }.map(\.ticket) == [1, 2, 3, 4, 5, 6])
     }
 
-    /// **Rules T4, T5**: threads that write without pause share evenly, and nobody waits for patience.
+    /// **Rules T4, T5**: threads that write without pause share evenly, and none waits for patience.
     @Test(.timeLimit(.minutes(1))) func sharesAreEven() throws {
         let count = 6
         // A machine that pauses while a turn is handed on must not make a waiter impatient. One that is not woken would wait for

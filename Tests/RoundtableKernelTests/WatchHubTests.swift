@@ -65,7 +65,7 @@
         }
 
         /// inotify gives a file one watch, whatever paths lead to it, and forgets it with its first event.
-        @Test func eachWatchOfAFileIsTold() throws {
+        @Test func eachWatchOfAFileIsNotified() throws {
             let (folder, other) = (try TemporaryFolder(), try TemporaryFolder())
             let (path, link) = (folder.file("a-wal"), other.file("b-wal"))
             try makeFile(path)
@@ -83,13 +83,13 @@
                 try first.arm()
                 try second.arm()
             }
-            // The other one has gone, and the watch has not.
+            // The other file is removed, and the watch is not.
             try append(path)
             #expect(try first.wait(upTo: Self.long) == .changed)
             #expect(try mask(of: path) == nil, "writing costs nothing until the next arming")
         }
 
-        @Test func aFileThatIsDeletedAndMadeAnewIsFollowed() throws {
+        @Test func aFileThatIsDeletedAndRecreatedIsFollowed() throws {
             let folder = try TemporaryFolder()
             let path = folder.file("a-wal")
             let watch = FileWatch(path: path, folder: folder.path)
@@ -107,8 +107,8 @@
             }
         }
 
-        /// One folder as what is watched, as what is above, and as where a file is expected: each hears of its own, and what nobody wants any
-        /// more, the kernel does not tell.
+        /// One folder is watched itself, is above a watched folder, and is where a file is expected. Each watch gets its own events, and the
+        /// kernel does not report what no watch needs any more.
         @Test func aFolderIsWatchedForSeveralReasons() throws {
             let folder = try TemporaryFolder()
             let (outer, inner) = (folder.file("outer"), folder.file("outer/inner"))
@@ -149,7 +149,7 @@
         }
 
         /// What the kernel lost may have been anything.
-        @Test func anOverflowIsToldToAll() throws {
+        @Test func anOverflowIsReportedToAll() throws {
             let folder = try TemporaryFolder()
             let path = folder.file("a-wal")
             try makeFile(path)
@@ -167,7 +167,7 @@
         }
 
         /// The system forgets a watch by itself when its file system is unmounted, say.
-        @Test func aWatchThatEndsByItselfIsMadeAnew() throws {
+        @Test func aWatchThatEndsByItselfIsRecreated() throws {
             let folder = try TemporaryFolder()
             let path = folder.file("a-wal")
             try makeFile(path)
@@ -234,7 +234,7 @@
             #expect(try dropped?.wait(upTo: Self.long) == .changed)
         }
 
-        /// After `arm` nothing is missed, whatever other watches of the same file do meanwhile, and though the file comes and goes.
+        /// After `arm` nothing is missed, whatever other watches of the same file do meanwhile, and though the file is created and removed.
         @Test func noWakeIsLost() throws {
             let rounds = 2000
             var random = SeededGenerator()
@@ -285,7 +285,7 @@
             func add(_ count: Int) { number.withLock { $0 += count } }
         }
 
-        @Test func whatIsToldWhileNobodyWaitsIsKept() throws {
+        @Test func eventsThatArriveWhileNoThreadWaitsAreKept() throws {
             let mailbox = WatchMailbox()
             mailbox.tell(1)
             mailbox.tell(4)

@@ -13,7 +13,7 @@ import Testing
         try System.makeFile(at: path, bytes, isDurable: true)
         try System.syncFolder(at: folder.path)
         #expect(try System.contents(ofFileAt: path, limit: 100) == bytes)
-        // One more than the limit tells that there are more.
+        // One byte more than the limit shows that there are more.
         #expect(try System.contents(ofFileAt: path, limit: 3) == [UInt8]("a va".utf8))
         #expect(try System.names(inFolder: folder.path) == ["value"])
         #expect(try System.names(inFolder: folder.file("none")) == nil)
@@ -27,7 +27,7 @@ import Testing
         #expect(throws: SystemError(call: .read, errno: EISDIR, path: folder.path)) {
             try System.contents(ofFileAt: folder.path, limit: 100)
         }
-        // Does not wait for somebody who writes into it.
+        // The read does not wait for a writer.
         let pipe = folder.file("pipe")
         #expect(mkfifo(pipe, 0o600) == 0)
         #expect(throws: SystemError(call: .read, errno: EINVAL, path: pipe)) {
@@ -46,7 +46,7 @@ import Testing
         #expect(folder.contents.isEmpty)
     }
 
-    @Test func aShortWriteGoesOn() throws {
+    @Test func aShortWriteIsContinued() throws {
         let folder = try TemporaryFolder()
         let path = folder.file("value")
         // The first call says that it has written nothing, and did not.
@@ -56,7 +56,7 @@ import Testing
         #expect(try System.contents(ofFileAt: path, limit: 100) == bytes)
     }
 
-    @Test func aFolderIsForWhoMayUseTheDatabase() throws {
+    @Test func aFolderIsForUsersThatMayUseTheDatabase() throws {
         let folder = try TemporaryFolder()
         let path = folder.file("outbox")
         #expect(try System.makeFolder(at: path, access: FileAccess(mode: 0o640)))

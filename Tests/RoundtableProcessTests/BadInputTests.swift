@@ -24,7 +24,7 @@ extension ProcessTests {
             sourceLocation: SourceLocation = #_sourceLocation
         ) throws {
             let url = url ?? fleet.database
-            // The wal-index is SQLite's scratch memory: whoever reads leaves marks there.
+            // The wal-index is SQLite's scratch memory: each reader leaves marks there.
             let ignored = ["-shm"]
             let before = try FolderContents(of: fleet.databaseFolder, ignoring: ignored)
             let peer = try fleet.spawn(user: user)
@@ -139,7 +139,7 @@ extension ProcessTests {
             }
         }
 
-        /// A disk without room: an error that says so, no half-made database for the next one, and no row lost that was
+        /// A full disk: an error that says so, no half-made database for the next process, and no row lost that was
         /// acknowledged (rules B1, S5; DESIGN rule 6).
         @Test(.timeLimit(.minutes(1)), .enabled(if: SmallDisk.isPossible, "a small file system cannot be mounted here"))
         func fullDisk() throws {
@@ -159,7 +159,7 @@ extension ProcessTests {
                 #expect(reply.message?.contains("full") == true)
                 #expect(reply.message?.contains(url.path) == true)
 
-                // Room again: the next one makes the database. Then it fills the disk.
+                // There is room again: the next process makes the database. Then it fills the disk.
                 disk.empty()
                 try early.call(.open(fleet.opening(early, at: url)))
                 var full: PeerReply?

@@ -15,7 +15,7 @@ import Testing
 extension ProcessTests {
     @Suite struct CheckpointCrashes {
         /// A process that is killed before, after, or half-way in any call that its checkpoint makes to the system loses nothing that
-        /// was committed, and keeps nobody from going on (rules K, DESIGN rules 4 and 6).
+        /// was committed, and prevents no other process from continuing (rules K, DESIGN rules 4 and 6).
         @Test(.long(oneIn: 32), .timeLimit(.minutes(10)), arguments: CheckpointSweep.Way.allCases)
         func killedAtEveryCall(way: CheckpointSweep.Way) throws {
             // In memory: no power is cut here, and disks are slow.
@@ -54,8 +54,8 @@ extension ProcessTests {
             }
         }
 
-        /// The same finds a checkpoint that is wrong in one place: it counts pages before it has copied them, which nobody sees who
-        /// does not die in between.
+        /// The same sweep finds a checkpoint that is wrong in one place: it counts pages before it has copied them, which has an effect only
+        /// on a process that dies in between.
         @Test(.timeLimit(.minutes(2)), arguments: [CheckpointSweep.Way.passive, .background])
         func countingTooEarlyIsFound(way: CheckpointSweep.Way) throws {
             try PeerFleet.run(inMemory: true) { fleet in
@@ -68,10 +68,10 @@ extension ProcessTests {
             }
         }
 
-        /// Whoever is killed in whichever call of a checkpoint, while others write: they go on writing, and one of them checkpoints within
+        /// A process is killed in any call of a checkpoint while others write: these continue to write, and one of them checkpoints within
         /// a second (rules K2, K3).
         @Test(.timeLimit(.minutes(5)))
-        func othersGoOn() throws {
+        func otherParticipantsContinue() throws {
             var random = SeededGenerator()
             try PeerFleet.runTimed(inMemory: true) { fleet, trial in
                 let options = PeerOptions(checkpointing: .automatic(threshold: CheckpointSweep.threshold))
@@ -96,7 +96,7 @@ extension ProcessTests {
                     let steps = { block.value(of: .checkpoints) + block.value(of: .walRestarts) }
                     let (stepsBefore, commitsBefore) = (steps(), others.map(\.acknowledged))
                     let start = ContinuousClock.now
-                    try eventually("the others commit and checkpoint after \(fate)", within: .seconds(20)) {
+                    try eventually("the other participants commit and checkpoint after \(fate)", within: .seconds(20)) {
                         steps() > stepsBefore
                             && zip(others, commitsBefore).allSatisfy { $0.acknowledged >= $1 + 5 }
                     }
@@ -111,8 +111,8 @@ extension ProcessTests {
             }
         }
 
-        /// Whoever is frozen in the middle of a checkpoint keeps the CKPT lock: the others write, and the WAL grows (rule K3). Once it
-        /// is dead, the WAL is short again within two seconds; once it goes on, the same, and nothing is wrong.
+        /// A process that is frozen in the middle of a checkpoint holds the CKPT lock: other participants write, and the WAL grows (rule K3).
+        /// Once it is dead or resumed, the WAL is short again within two seconds, and nothing is wrong.
         @Test(.timeLimit(.minutes(2)), arguments: [SIGKILL, SIGCONT])
         func frozenInTheMiddle(then signal: Int32) throws {
             try PeerFleet.runTimed(inMemory: true) { fleet, trial in
@@ -124,7 +124,7 @@ extension ProcessTests {
                 try victim.call(.open(fleet.opening(victim, options: options)))
                 try victim.call(.watchCheckpoints(CheckpointFate(call: 2, of: .writeMain, moment: .stoppedBefore)))
                 // One transaction, of more than T frames and fewer than 2T: the step is made in the background, after it, and the
-                // victim is never frozen with SQLite's WRITE lock, which would stop everybody.
+                // victim is never frozen with SQLite's WRITE lock, which would stop all writers.
                 try victim.send(.write(rows: 18_000))
                 try eventually("it is frozen") { ProcessTable.entry(victim.pid)?.isStopped == true }
                 let frames = { try DatabaseStatus(ofDatabaseAt: fleet.database).wal?.committedFrames ?? -1 }

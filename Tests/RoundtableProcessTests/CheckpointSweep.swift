@@ -22,15 +22,15 @@ struct CheckpointSweep {
         /// By itself (rules K4, K6, K5): in another thread; within the turn after a long transaction; in another thread, and then in a turn, to make
         /// the file shorter.
         case background, writer, turn
-        /// The same, of a file that is too long to be made shorter in one go: it is cut in pieces (rule K5).
+        /// As `turn`, of a file that is too long to be made shorter at once: it is cut in pieces (rule K5).
         case cutting
-        /// The last one out (rule K11).
+        /// The last participant that closes (rule K11).
         case closing
 
         var testDescription: String { rawValue }
     }
 
-    /// Whether others have the database open, and go on with the wal-index as the dead one left it. If not, it is made anew from the
+    /// Whether other participants have the database open, and continue with the wal-index as the dead one left it. If not, it is rebuilt from the
     /// WAL.
     enum Company: String, CaseIterable, CustomTestStringConvertible {
         case alone, withOthers
@@ -65,14 +65,14 @@ struct CheckpointSweep {
         try database.close()
     }
 
-    /// A participant of the test's own, which checkpoints only when it is asked to.
+    /// A participant of the test's own, which checkpoints only when the test requests it.
     func inspector() throws -> SharedDatabase {
         var options = SharedDatabase.Options()
         options.checkpointing = .manual
         return try SharedDatabase.open(at: fleet.database, schema: .unmanaged, as: "inspector", options: options)
     }
 
-    // MARK: The one that dies
+    // MARK: The victim
 
     /// Rows that take a page each.
     private var pages: Int {
@@ -95,7 +95,7 @@ struct CheckpointSweep {
         case .background, .writer, .turn, .cutting: options.checkpointing = .automatic(threshold: Self.threshold)
         }
         let victim = try fleet.spawn()
-        // Where a stranger has read, others of the calls beyond the last one's checkpoint are made.
+        // Where a stranger has read, more calls are made than those of the last participant's checkpoint.
         try victim.call(.watchCheckpoints(beyond: way != .closing))
         try victim.call(.open(fleet.opening(victim, schema: PeerSchema(.unmanaged), options: options)))
         switch way {
@@ -107,7 +107,7 @@ struct CheckpointSweep {
         return victim
     }
 
-    /// What the victim is told that makes it checkpoint.
+    /// The command that makes the victim checkpoint.
     private mutating func trigger(_ victim: Peer) throws {
         switch way {
         case .passive: try victim.send(.checkpoint(.passive))
@@ -118,7 +118,7 @@ struct CheckpointSweep {
         }
     }
 
-    /// Makes the WAL's file so long that it is cut more than once, and has everything copied, so that the next transaction begins it anew.
+    /// Makes the WAL's file so long that it is cut more than once, and has everything copied, so that the next transaction restarts it.
     private mutating func lengthenFile() throws {
         let writer = try inspector()
         for _ in 0...(Self.longest + 2 * Self.piece) / Self.allPages {
@@ -151,7 +151,7 @@ struct CheckpointSweep {
 
     // MARK: The sweep
 
-    /// The calls of a checkpoint of this way, none of which is the end of anybody.
+    /// The calls of a checkpoint of this way, none of which kills a process.
     mutating func calls() throws -> [CheckpointSchedule.Point] {
         var peer: Peer?
         let before = counts
@@ -165,7 +165,7 @@ struct CheckpointSweep {
                 switch way {
                 case .background: return counts.checkpoints > before.checkpoints
                 case .writer, .turn: return counts.restarts > before.restarts
-                case .cutting: return try !isFileLong && nobodyCheckpoints
+                case .cutting: return try !isFileLong && noProcessCheckpoints
                 case .passive, .restart, .truncate, .closing: return true
                 }
             }
@@ -183,8 +183,8 @@ struct CheckpointSweep {
         return (block.value(of: .checkpoints), block.value(of: .walRestarts))
     }
 
-    /// Whoever was at it has done what there was to do.
-    private var nobodyCheckpoints: Bool {
+    /// The process that was checkpointing has finished.
+    private var noProcessCheckpoints: Bool {
         get throws {
             let block = try ControlBlock.open(forDatabaseAt: fleet.database.path, writable: false)
             return block.word(at: Layout.Header.checkpointer).pointee.load(ordering: .acquiring) == 0
@@ -233,12 +233,12 @@ struct CheckpointSweep {
         try survivor.write { try $0.execute(sql: sql) }
         let result = try survivor.checkpoint(.truncate)
         recoveries.append((ContinuousClock.now - start) / .milliseconds(1))
-        guard result.isComplete, result.frames == 0 else { throw Damage("the WAL does not start anew: \(result)") }
+        guard result.isComplete, result.frames == 0 else { throw Damage("the WAL is not restarted: \(result)") }
         try survivor.read(expectEverything)
         try endLease()
     }
 
-    /// By the next one that commits enough.
+    /// The next participant that commits enough finishes it.
     private mutating func finishCutting() throws {
         try endLease()
         var options = SharedDatabase.Options()
@@ -251,7 +251,7 @@ struct CheckpointSweep {
         try next.close()
     }
 
-    /// The next one that is to checkpoint is not to wait until the dead one's lease is over (rule K2).
+    /// The next participant that is to checkpoint does not wait until the dead one's lease is over (rule K2).
     private func endLease() throws {
         let block = try ControlBlock.open(forDatabaseAt: fleet.database.path, writable: true)
         block.word(at: Layout.Header.checkpointer).pointee.store(0, ordering: .releasing)
@@ -275,7 +275,7 @@ struct CheckpointSweep {
         guard problems == ["ok"] else { throw Damage("integrity_check: \(problems)") }
     }
 
-    /// A connection that is no participant: so the victim is the last one out.
+    /// A connection that is no participant, so that the victim is the last participant that closes.
     private func stranger() throws -> DatabaseQueue {
         let queue = try DatabaseQueue(path: fleet.database.path)
         try queue.inDatabase { _ = try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM page") }

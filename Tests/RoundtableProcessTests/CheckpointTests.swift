@@ -16,7 +16,7 @@ extension ProcessTests {
             expectBug(outcome)
         }
 
-        /// TRUNCATE is no protection: beside an open write transaction, SQLite goes on as with PASSIVE, and says BUSY at the end.
+        /// TRUNCATE is no protection: beside an open write transaction, SQLite continues as with PASSIVE, and says BUSY at the end.
         @Test(.timeLimit(.minutes(1)))
         func walResetBugUnderTruncate() throws {
             let outcome = try #require(try outcomes([.walResetUnderTruncate], by: .plain).first)
@@ -39,13 +39,13 @@ extension ProcessTests {
             print("SQLite \(version) has the WAL-reset bug: \(outcome.damage ?? "sound")")
             #expect(
                 outcome.damage != nil,
-                "SQLite \(version) should have the WAL-reset bug. Was it mended without a new number?",
+                "SQLite \(version) should have the WAL-reset bug. Was it repaired without a new number?",
                 sourceLocation: sourceLocation
             )
         }
 
-        /// The same with a `SharedDatabase` that checkpoints: the stranger's commit goes to the end of the WAL, which cannot be started
-        /// anew while we are at it (rule W7). The checkpoint is made, and releases what it holds: the one after it is, too.
+        /// The same schedule with a `SharedDatabase` that checkpoints: the stranger's commit goes to the end of the WAL, which cannot be restarted
+        /// while we checkpoint (rule W7). The checkpoint is made, and releases what it holds: the one after it is made, too.
         @Test(.timeLimit(.minutes(1)))
         func walResetBugPassesUsBy() throws {
             let outcome = try #require(try outcomes([.walReset], by: .shared).first)
@@ -54,10 +54,10 @@ extension ProcessTests {
             #expect(outcome.damage == nil)
         }
 
-        /// When the write lock is somebody else's, our TRUNCATE is interrupted, and does not go on as with PASSIVE (rule K5). That schedule is
+        /// When another connection has the write lock, our TRUNCATE is interrupted, and does not continue as with PASSIVE (rule K5). That schedule is
         /// dangerous: plain connections are damaged by it.
         ///
-        /// SQLite sees the interruption where it begins to copy. One without the bug finds nothing to copy, by the header that it has, and answers that it
+        /// SQLite sees the interruption where it begins to copy. A version without the bug finds nothing to copy, by its header, and answers that it
         /// was held up.
         @Test(.timeLimit(.minutes(1)))
         func walResetBugUnderTruncatePassesUsBy() throws {
@@ -69,9 +69,9 @@ extension ProcessTests {
             #expect(outcome.damage == nil)
         }
 
-        /// While we copy within a turn, nobody writes (rule K5).
+        /// While we copy within a turn, no process writes (rule K5).
         @Test(.timeLimit(.minutes(1)))
-        func nobodyWritesWhileWeCopyWithinATurn() throws {
+        func noProcessWritesWhileWeCopyWithinATurn() throws {
             var schedule = CheckpointSchedule.walReset
             schedule.asked = .restart
             let outcome = try #require(try outcomes([schedule], by: .shared).first)
@@ -80,7 +80,7 @@ extension ProcessTests {
             #expect(outcome.damage == nil)
         }
 
-        /// Whatever others do at whichever call of our checkpoint, no row is lost, no snapshot moves, and the database is whole
+        /// Whatever other connections do at any call of our checkpoint, no row is lost, no snapshot moves, and the database is whole
         /// (rule W7). The same schedules damage plain connections where SQLite has the bug: so they would damage ours.
         @Test(.long(oneIn: 32), .timeLimit(.minutes(30)))
         func randomSchedules() throws {
@@ -96,7 +96,7 @@ extension ProcessTests {
             let version = SQLiteVersion.current
             print("\(count) schedules, SQLite \(version): plain \(Summary(plain)); shared \(Summary(shared))")
             if version.hasWALResetBug {
-                #expect(damaged.count >= count / 200, "too few of these schedules meet the bug to tell anything")
+                #expect(damaged.count >= count / 200, "too few of these schedules hit the bug to show anything")
             } else {
                 #expect(damaged.isEmpty, "\(damaged.first?.damage ?? "")")
             }

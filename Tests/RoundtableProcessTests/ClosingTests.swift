@@ -13,7 +13,7 @@ import Testing
 #endif
 
 extension ProcessTests {
-    /// The last one out leaves a small WAL (rule K11): the file is empty, and the database file has all rows.
+    /// The last participant that closes leaves a small WAL (rule K11): the file is empty, and the database file has all rows.
     @Suite struct Closing {
         private func walSize(_ fleet: PeerFleet) throws -> Int? {
             try System.status(ofFileAt: fleet.database.path + "-wal").map { Int($0.st_size) }
@@ -49,7 +49,7 @@ extension ProcessTests {
             }
         }
 
-        /// One after the other, in any order, the others writing meanwhile.
+        /// Participants close one after the other, in any order, while the others write.
         @Test(.timeLimit(.minutes(1)))
         func inAnyOrder() throws {
             var random = SeededGenerator()
@@ -70,7 +70,7 @@ extension ProcessTests {
             }
         }
 
-        /// Several at the same moment: whichever is the last, empties it.
+        /// Several participants close at the same moment: the last one empties the WAL.
         @Test(.timeLimit(.minutes(2)))
         func atTheSameMoment() throws {
             try PeerFleet.run(inMemory: true) { fleet in
@@ -96,7 +96,7 @@ extension ProcessTests {
             "INSERT INTO entry (author, n, part) VALUES ('\(peer.name)', \(round), 0)"
         }
 
-        /// A stranger that has it open, and does not read, is not in the way. It stays connected.
+        /// A stranger that has the database open, and does not read, does not prevent this. It stays connected.
         @Test(.timeLimit(.minutes(1)))
         func besideAStranger() throws {
             try PeerFleet.run(inMemory: true) { fleet in
@@ -124,7 +124,7 @@ extension ProcessTests {
             }
         }
 
-        /// Read-only participants do not checkpoint, when they are last neither.
+        /// Read-only participants do not checkpoint, not even when they are last.
         @Test(.timeLimit(.minutes(1)))
         func readOnlyOnesAreLast() throws {
             try PeerFleet.run(inMemory: true) { fleet in
@@ -135,10 +135,10 @@ extension ProcessTests {
                 try writer.call(.write(rows: 10))
                 try writer.call(.close)
                 let size = try walSize(fleet)
-                #expect(size ?? 0 > 0, "the writer was not the last one out")
+                #expect(size ?? 0 > 0, "the writer was not the last one that closed")
                 try reader.call(.close)
                 #expect(try walSize(fleet) == size)
-                // Who comes next has everything, and is the last one out.
+                // The next participant has everything, and is the last one that closes.
                 let next = try fleet.spawnOpen("next")
                 #expect(try next.call(.count).number == 20)
                 try next.call(.close)
@@ -146,7 +146,7 @@ extension ProcessTests {
             }
         }
 
-        /// By policy *external*, the WAL is somebody else's (rule K1).
+        /// By policy *external*, another program is responsible for the WAL (rule K1).
         @Test(.timeLimit(.minutes(1)))
         func external() throws {
             try PeerFleet.run(inMemory: true) { fleet in

@@ -23,7 +23,7 @@
         /// Processes that share a database and do not see each other, as in containers with a common volume (rules G4, P4, P9).
         @Suite(.serialized, .enabled(if: mayUnshare, "unshare(1) may not make pid namespaces here"))
         struct Containers {
-            /// One who looks at the database: this process, which sees the pids of all, or a peer in a pid namespace of its own, which sees
+            /// An observer of the database: this process, which sees the pids of all, or a peer in a pid namespace of its own, which sees
             /// none.
             private struct Look {
                 let status: DatabaseStatus
@@ -52,7 +52,7 @@
                 var living: [ParticipantStatus] { Self.living(status) }
                 var names: [String] { living.map(\.author).sorted() }
                 /// What is worse than that a process has died. A writer that is killed may leave much in the WAL, which stays there until the next
-                /// commit: the doctor reports that, too, and it is no error about who lives.
+                /// commit: the doctor reports that, too, and it is no error about which process lives.
                 var alarms: [DatabaseDiagnosis.Finding] {
                     diagnosis.findings.filter { $0.severity > .notice && $0.topic != .notCheckpointed }
                 }
@@ -60,7 +60,7 @@
 
             private enum Activity: CaseIterable { case idle, inTransaction, withTurn, writing }
 
-            /// Whoever dies, and whatever it does at that moment: within a second, everybody sees it, and nobody else is thought dead.
+            /// A process dies at any moment: within a second, all participants see it, and no other process is thought dead.
             @Test(.timeLimit(.minutes(5))) func deathsAreSeen() throws {
                 var random = SeededGenerator()
                 var slowest = 0.0
@@ -99,7 +99,7 @@
                         try victim.process.killAndReap()
                         let died = ContinuousClock.now
                         for one in [nil, observer] {
-                            // Not the doctor, who takes up to a second to see whether a long WAL becomes shorter.
+                            // The doctor is not asked, because it needs up to a second to see whether a long WAL becomes shorter.
                             try trial.expectWithinASecond("\(victim.name) is seen dead, \(comment)") {
                                 let status = try Look.status(fleet, from: one)
                                 return Look.living(status).map(\.author) == [survivor.name] && status.writeLock == nil
@@ -140,7 +140,7 @@
                 }
             }
 
-            /// Who applies commands is seen from everywhere, and gone when it dies (rule X14).
+            /// The process that applies commands is seen from everywhere, and is not seen any more when it dies (rule X14).
             @Test(.timeLimit(.minutes(1))) func theOwnerOfTheOutboxIsSeen() throws {
                 try PeerFleet.runTimed { fleet, trial in
                     let observer = try fleet.spawn("observer", in: .pid)
@@ -161,7 +161,7 @@
                     }
                     try owner.process.killAndReap()
                     for one in [nil, observer] {
-                        try trial.expectWithinASecond("nobody owns it") { try isServed(from: one) == false }
+                        try trial.expectWithinASecond("no process owns it") { try isServed(from: one) == false }
                     }
                 }
             }
@@ -192,7 +192,7 @@
                 }
             }
 
-            /// Turns are shared equally among those who do not see each other (rules T1–T5).
+            /// Turns are shared equally among processes that do not see each other (rules T1–T5).
             @Test(.long(), .timeLimit(.minutes(1))) func sharesAreEqual() throws {
                 try PeerFleet.run(inMemory: true) { fleet in
                     let peers = try (0..<4).map { number in
@@ -209,7 +209,7 @@
                 }
             }
 
-            /// Clocks that differ by hours change nothing: neither who lives, nor how long it has been doing what.
+            /// Clocks that differ by hours change nothing: neither which process lives, nor how long it has been doing what.
             @Test(.timeLimit(.minutes(1)), .enabled(if: mayUnshareTime, "unshare(1) may not make time namespaces here"))
             func timeNamespaces() throws {
                 try PeerFleet.runTimed { fleet, trial in
@@ -239,7 +239,7 @@
                         try holder.call(.release(commit: true))
                         #expect(try other.reply().outcome == .done)
                     }
-                    // Nobody has taken the place of a living one.
+                    // No process has taken the place of a living one.
                     for peer in [here, later] { #expect(try peer.call(.status).message == nil) }
                     #expect(try fleet.participants().count == 2)
                     let reports = try fleet.writeAtOnce([here, later], WriteLoad(seconds: 2))
@@ -273,7 +273,7 @@
                         nil, try fleet.spawn("looks", in: .userAndPID),
                         try fleet.spawn("other", in: .pid, user: nobody),
                     ]
-                    // The one who makes the files, so that all may write them.
+                    // The process that makes the files, so that all may write them.
                     let first = try fleet.spawn("first", in: .pid, user: nobody)
                     try first.call(.open(fleet.opening(first)))
                     let unmapped = try fleet.spawn("unmapped", in: .user)

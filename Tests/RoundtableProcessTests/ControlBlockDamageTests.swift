@@ -19,7 +19,7 @@ extension ProcessTests {
             case otherVersion, otherVersionInPlace, readOnly, replacedByFolder
             var testDescription: String { rawValue }
 
-            /// Damage that the participants undo: they meet again at a control block without anybody's help.
+            /// Damage that the participants undo: they use one control block again without help.
             var isRepaired: Bool {
                 switch self {
                 case .deleted, .emptied, .halved, .randomBytes, .randomBytesBehindSeal, .randomTurns, .readOnly: true
@@ -50,11 +50,11 @@ extension ProcessTests {
                 }
                 try fleet.waitForProgress(of: peers, commits: 50)
                 if damage == .halved {
-                    // Who sits in the half that is left misses nothing. A newcomer does, and makes a new one.
+                    // A process in the half that is left misses nothing. A new one does, and makes a new block.
                     peers.append(try fleet.spawnOpen("newcomer"))
                     try peers[4].send(.writeLoop(WriteLoad(seconds: 60)))
                 }
-                if damage.isRepaired { try expectMeeting(of: peers, in: fleet) }
+                if damage.isRepaired { try expectOneControlBlock(of: peers, in: fleet) }
                 let reports = try peers.map { try $0.stopLoop() }
                 for (peer, report) in zip(peers, reports) { report.expectNoErrors(peer) }
                 print("control block \(damage): longest waits \(reports.map(\.longestWait)) ms")
@@ -69,10 +69,10 @@ extension ProcessTests {
                             return try peer.call(.status).message?.contains(reason) == true
                         }
                     }
-                    // Once it is gone, they meet again.
+                    // Once the folder is removed, they use one control block again.
                     try remove(fleet.controlBlock.path)
                     for peer in peers { try peer.send(.writeLoop(WriteLoad(seconds: 60))) }
-                    try expectMeeting(of: peers, in: fleet)
+                    try expectOneControlBlock(of: peers, in: fleet)
                     for peer in peers { try peer.stopLoop().expectNoErrors(peer) }
                 }
                 for peer in peers { #expect(try peer.call(.status).message == nil) }
@@ -80,9 +80,9 @@ extension ProcessTests {
             }
         }
 
-        /// Waits until all who write are at the control block that is there now.
-        private func expectMeeting(of peers: [Peer], in fleet: PeerFleet) throws {
-            try eventually("all meet at one control block") {
+        /// Waits until all writers are at the control block that is there now.
+        private func expectOneControlBlock(of peers: [Peer], in fleet: PeerFleet) throws {
+            try eventually("all use one control block") {
                 let pids = ((try? fleet.participants()) ?? []).filter { $0.liveness != .dead }.map(\.pid)
                 return Set(pids) == Set(peers.map(\.pid))
             }
@@ -95,7 +95,7 @@ extension ProcessTests {
         func inflict(_ damage: Damage, on path: String, using random: inout SeededGenerator) throws {
             switch damage {
             case .deleted:
-                // It may be gone since the last time: not everybody has to have come back.
+                // The file may have been removed before: not all processes have returned by then.
                 unlink(path)
             case .emptied:
                 truncate(path, 0)
@@ -122,7 +122,7 @@ extension ProcessTests {
             }
         }
 
-        /// Puts turn words in place whose phases exist, and whose slots often do not; everybody seems to wait.
+        /// Puts turn words in place whose phases exist, and whose slots often do not; all participants seem to wait.
         private func overwriteTurns(_ path: String, using random: inout SeededGenerator) throws {
             for _ in 0..<20 {
                 let slot = [1, 2, 64, Layout.slotCount, Layout.slotCount + 1, 0xFFFF].randomElement(using: &random)!
@@ -145,7 +145,7 @@ extension ProcessTests {
             _ = bytes.withUnsafeBytes { pwrite(descriptor, $0.baseAddress, $0.count, off_t(offset)) }
         }
 
-        /// Who may not open the control block writes without it, beside those who have it, and says why (rule L5).
+        /// A process that may not open the control block writes without it, beside those that have it, and says why (rule L5).
         @Test(.timeLimit(.minutes(1)))
         func unopenable() throws {
             try PeerFleet.run { fleet in
@@ -165,7 +165,7 @@ extension ProcessTests {
             }
         }
 
-        /// The same with a real user who may write the database, and not the control block (rule L5).
+        /// A real user may write the database, and not the control block (rule L5).
         @Test(
             .timeLimit(.minutes(1)),
             .enabled(if: isSuperuser, "only the superuser can start a process as another user")
@@ -186,7 +186,7 @@ extension ProcessTests {
             }
         }
 
-        /// A full disk does not keep anybody from opening an existing database, nor does any other failure of the calls
+        /// A full disk does not prevent a process from opening an existing database, nor does any other failure of the calls
         /// that make the control block (rules B1, L5).
         @Test(.timeLimit(.minutes(1)), arguments: [SystemCall.open, .write, .link, .mmap, .fstat, .chmod, .unlink])
         func systemCallsFail(call: SystemCall) throws {

@@ -81,7 +81,7 @@ extension ProcessTests {
                         observers[index] = try fleet.spawnObserver("observer of \(round)", readOnly: index % 2 == 0)
                     }
                     if round % 16 == 0 {
-                        // Nobody's place is lost for good.
+                        // No place is lost for good.
                         try expectStatus(fleet, has: writers + observers.map(\.peer), "round \(round)")
                     }
                 }

@@ -39,7 +39,7 @@ extension ProcessTests {
                 #expect(try reader.read { db in try view.count(in: db, group: "peer") } == 3)
                 try peer.call(.write(rows: 1))
                 #expect(try reader.read { db in try view.count(in: db, group: "peer") } == 4)
-                // Not even one that only died, and has not left.
+                // A participant that only died, and has not left, does not count either.
                 try peer.process.killAndReap()
                 let writer = try open()
                 #expect(try writer.read { db in try view.count(in: db, group: "peer") } == 4)
@@ -103,7 +103,7 @@ extension ProcessTests {
                     }
                     let revision = try Self.state(fleet.database).revision
                     #expect(opened.allSatisfy { $0.revision <= revision })
-                    // Those of an earlier revision that are open go on writing.
+                    // Processes of an earlier revision that are open continue to write.
                     for (peer, _) in opened {
                         try peer.send(.derivedTables(.write(seed: random.next(), count: 30)))
                     }
@@ -128,13 +128,13 @@ extension ProcessTests {
                     #expect(problems.isEmpty, "round \(round)")
                 }
             }
-            #expect(halfBuilt > 0, "nobody was killed in the middle")
+            #expect(halfBuilt > 0, "no process was killed in the middle")
             print(
                 "derived tables: \(kills) killed, \(halfBuilt) of them while something was half built; \(refused) were too old"
             )
         }
 
-        /// The changes that views tell are the difference of what can be recomputed, while three processes write (rule E3).
+        /// The changes that views report are the difference of what can be recomputed, while three processes write (rule E3).
         @Test(.long(), .timeLimit(.minutes(20))) func viewChanges() throws {
             var random = SeededGenerator()
             try PeerFleet.run(inMemory: true) { fleet in

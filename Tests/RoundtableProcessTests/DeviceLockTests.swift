@@ -50,7 +50,7 @@
                     for _ in 0..<500 {
                         try fleet.waitForProgress(of: writers, commits: Int.random(in: 1...10, using: &random))
                         device.toggle()
-                        // A lock that comes while a block is made meets it without a name, or with a new one.
+                        // A lock of the device while a block is made finds it without a name, or with a new one.
                         if Bool.random(using: &random), unlink(fleet.controlBlock.path) == 0 { removals += 1 }
                         usleep(UInt32.random(in: 500...10_000, using: &random))
                         if Bool.random(using: &random), unlink(fleet.controlBlock.path) == 0 { removals += 1 }
@@ -60,7 +60,7 @@
                     for peer in peers { try peer.call(.write(rows: 1)) }
                     try Ledger(of: fleet.database).expectEverything(acknowledgedBy: peers)
                     #expect(removals > 0)
-                    // Otherwise the device has not been locked for anybody.
+                    // Otherwise the device has not been locked for any process.
                     #expect(reports.contains { $0.errorCount > 0 }, "no access was refused")
                     let figures = "\(reports.map(\.commits)) commits, \(reports.map(\.errorCount)) errors"
                     print("device: \(removals) control blocks removed, \(figures)")

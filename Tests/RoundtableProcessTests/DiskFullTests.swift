@@ -147,7 +147,7 @@
                 }
             }
 
-            /// A publisher tells, keeps the old value, and publishes the last state by itself once there is space.
+            /// A publisher reports the error, keeps the old value, and publishes the last state by itself once there is space.
             @Test(.timeLimit(.minutes(1))) func publisher() throws {
                 try PeerFleet.run { fleet in
                     let volume = try SmallVolume(fleet)
@@ -174,7 +174,7 @@
                     for n in 1...3 {
                         try db.write { try $0.execute(sql: "INSERT INTO applied (sender, n) VALUES (1, \(n))") }
                     }
-                    try eventually("the publisher tells") { errors.withLock { $0.count >= 2 } }
+                    try eventually("the publisher reports the error") { errors.withLock { $0.count >= 2 } }
                     for error in errors.withLock({ $0 }) {
                         #expect(error as? SnapshotFileError == .file(path: url.path, .diskFull))
                     }
@@ -205,7 +205,7 @@
                     for n in 1...30 { try outbox.submit(Entry(n)) }
                     try volume.fill()
                     let drain = try db.outbox.drain(with: Self.handlers)
-                    try eventually("the drain tells") { failures.withLock { !$0.isEmpty } }
+                    try eventually("the drain reports the error") { failures.withLock { !$0.isEmpty } }
                     let error = try #require(failures.withLock { $0.first } as? DatabaseError)
                     #expect(error.resultCode == .SQLITE_FULL || error.resultCode == .SQLITE_IOERR, "\(error)")
                     if error.resultCode == .SQLITE_FULL {
@@ -220,11 +220,11 @@
                     let waiting = try CommandOutbox.contents(forDatabaseAt: url).waiting
                     #expect(applied < 30 && waiting.count >= 30 - applied)
                     try volume.empty()
-                    // Without anybody who asks for it.
+                    // No call requests it.
                     try eventually("all are applied", within: .seconds(30)) {
                         try db.read { try Int.fetchOne($0, sql: count) } == 30
                     }
-                    try eventually("the files have gone") {
+                    try eventually("the files are removed") {
                         try CommandOutbox.contents(forDatabaseAt: url).waiting.isEmpty
                     }
                     let numbers = try db.read { try Int.fetchAll($0, sql: "SELECT n FROM applied ORDER BY id") }
@@ -262,8 +262,8 @@
                 }
             }
 
-            /// The WAL has room, and the database file has none: commits go on, checkpoints fail, and everybody can see why, until there is room (rule
-            /// K12).
+            /// The WAL has room, and the database file has none: commits continue, checkpoints fail, and all processes see why until there is room
+            /// (rule K12).
             @Test(.timeLimit(.minutes(1))) func checkpointing() throws {
                 try PeerFleet.run { fleet in
                     let volume = try SmallVolume(fleet)
@@ -295,7 +295,7 @@
                     let db = try open("app", .automatic(threshold: 50))
                     defer { try? db.close() }
                     try write(100, to: db)
-                    try eventually("the program is told") { warnings.withLock { !$0.isEmpty } }
+                    try eventually("the program is notified") { warnings.withLock { !$0.isEmpty } }
                     let (failure, health) = try #require(warnings.withLock { $0.first })
                     #expect(failure == health.failure && failure.code == ResultCode.SQLITE_FULL.rawValue)
                     #expect(failure.by?.name == "app")
@@ -310,7 +310,7 @@
                     #expect(findings.contains { $0.topic == .checkpointFails }, "\(findings)")
                     #expect(throws: DatabaseError.self) { try other.checkpoint(.passive) }
                     try volume.empty()
-                    try eventually("checkpoints go on", within: .seconds(30)) {
+                    try eventually("checkpoints continue", within: .seconds(30)) {
                         try write(1, to: db)
                         return try db.walHealth().failure == nil
                     }
@@ -347,7 +347,7 @@
             }
         }
 
-        /// Whoever has files of it open keeps them.
+        /// Files of it that a process has open stay there.
         func unmount() { umount2(folder.path, Int32(MNT_DETACH)) }
 
         /// Leaves so many bytes, which are to be whole pages.

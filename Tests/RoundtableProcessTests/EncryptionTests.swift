@@ -28,7 +28,7 @@ extension ProcessTests {
             return try SharedDatabase.open(at: fleet.database, schema: schema, as: "audit", options: Self.key.options)
         }
 
-        /// Whole, and everything that was acknowledged is there.
+        /// The database is whole, and everything that was acknowledged is there.
         private func expectEverything(
             _ fleet: PeerFleet,
             _ peers: [Peer],
@@ -76,7 +76,7 @@ extension ProcessTests {
             }
         }
 
-        /// With two keys, one wins, and all others are told.
+        /// With two keys, one wins, and all other processes get an error.
         @Test(.timeLimit(.minutes(2))) func twoKeysAtOnce() throws {
             for _ in 1...(isLongRun ? 50 : 5) {
                 try PeerFleet.run { fleet in
@@ -98,7 +98,7 @@ extension ProcessTests {
             }
         }
 
-        /// Killed at any moment of creating it: the next one goes on from there (rules C3–C5).
+        /// The process is killed at any moment of creating the database: the next one continues from there (rules C3–C5).
         @Test(.timeLimit(.minutes(3))) func creatorsAreKilled() throws {
             var random = SeededGenerator()
             var (unsalted, salted, created) = (0, 0, 0)
@@ -170,7 +170,7 @@ extension ProcessTests {
         }
 
         #if os(Linux)
-            /// Suspended with it open, nobody is convicted: the header is SQLite's. With SQLCipher's own, everybody is.
+            /// A process that is suspended with the database open is not convicted: the header is SQLite's. With SQLCipher's own header, it is.
             @Test(.timeLimit(.minutes(2))) func police() throws {
                 var terms = SuspensionTerms.reporting()
                 terms.notice = .milliseconds(200)

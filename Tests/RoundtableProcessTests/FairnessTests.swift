@@ -9,10 +9,10 @@ extension ProcessTests {
         // All of these are about turns, and run where there is no disk: a checkpoint syncs within a commit, and takes as
         // long as the disk likes.
 
-        /// Turns are shared equally, and nobody waits for long (rules T1–T5).
+        /// Turns are shared equally, and no process waits for long (rules T1–T5).
         ///
         /// The bound on the wait is the one that the benchmark proves in a release build. Here it is for all waits but
-        /// the longest two of each process, which may meet the other programs of the machine; for them it is doubled.
+        /// the longest two of each process, which other programs of the machine may delay; for them it is doubled.
         @Test(.long(), .timeLimit(.minutes(1)), arguments: [2, 8])
         func sharesAreEqual(count: Int) throws {
             try PeerFleet.runTimed(inMemory: true) { fleet, trial in
@@ -31,7 +31,7 @@ extension ProcessTests {
             }
         }
 
-        /// Beside one who writes long transactions back to back, a short one waits for at most one of them, and for the
+        /// Beside a writer of long transactions without a pause, a short one waits for at most one of them, and for the
         /// slices of those ahead (rules T3, T4).
         @Test(.long(), .timeLimit(.minutes(1)))
         func longTransactionsDelayByOne() throws {
@@ -44,7 +44,7 @@ extension ProcessTests {
                 let reports = try peers.map { try $0.report() }
                 for (peer, report) in zip(peers, reports) { report.expectNoErrors(peer) }
                 // One transaction of 20 ms, two slices of 2 ms; two transactions would be 40. The longest two of each may
-                // also meet the other programs of the machine.
+                // may also be delayed by other programs of the machine.
                 let waits = reports[1...].map { Array($0.longestWaits.prefix(3)) }
                 print("beside a long writer: waits \(waits) ms, commits \(reports.map(\.commits))")
                 for wait in waits {
@@ -57,7 +57,7 @@ extension ProcessTests {
         }
 
         /// An interactive writer goes before all background ones, waiting for at most one slice and one transaction; they
-        /// go on (rule T3).
+        /// continue (rule T3).
         @Test(.long(), .timeLimit(.minutes(1)))
         func interactiveGoesFirst() throws {
             try PeerFleet.runTimed(inMemory: true) { fleet, trial in
@@ -80,7 +80,7 @@ extension ProcessTests {
         }
 
         /// An interactive write of a participant whose writes are background ones goes first, like one of an interactive participant; and a
-        /// background write of an interactive participant goes last, but ageing lets it go on (rule T3).
+        /// background write of an interactive participant goes last, but ageing lets it continue (rule T3).
         @Test(.long(), .timeLimit(.minutes(1)))
         func prioritiesOfWrites() throws {
             try PeerFleet.runTimed(inMemory: true) { fleet, trial in
@@ -104,7 +104,7 @@ extension ProcessTests {
                 )
                 trial.expect("longest wait of the urgent writes", first.longestWait, atMost: 50)
                 trial.expect("fifth longest wait of the urgent writes", first.longestWaits[4], atMost: 12)
-                // Each background write waits for 100 ms until it has the level of the others, and then for a round of them.
+                // Each background write waits for 100 ms until it has the level of the other writes, and then for a round of them.
                 trial.expect("fifth longest wait of the patient writes", last.longestWaits[4], atMost: 250)
                 #expect(last.commits >= 10, "starved: \(last.commits)")
                 #expect(last.commits < (commits.min() ?? 0) / 2, "not behind the others: \(last.commits) of \(commits)")

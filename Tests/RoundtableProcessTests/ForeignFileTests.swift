@@ -37,7 +37,7 @@ extension ProcessTests {
             }
         }
 
-        /// What the dead show keeps the `-wal` from being applied to a file that it does not belong to.
+        /// What the dead show prevents the `-wal` from being applied to a file that it does not belong to.
         @Test(.timeLimit(.minutes(2)))
         func theWALOfAnotherDatabase() throws {
             try PeerFleet.run(inMemory: true) { fleet in

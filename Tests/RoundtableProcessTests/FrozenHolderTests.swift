@@ -17,7 +17,7 @@ extension ProcessTests {
             var testDescription: String { rawValue }
         }
 
-        /// Who has the turn, and no transaction, and freezes or dies, delays the others by their patience, once
+        /// A process that has the turn, and no transaction, and freezes or dies, delays the others by their patience, once
         /// (rules G3, T8, T9, P4; DESIGN rule 4).
         ///
         ///     holder                    others
@@ -30,7 +30,7 @@ extension ProcessTests {
             try PeerFleet.runTimed(inMemory: true) { fleet, trial in
                 let holder = try fleet.spawnOpen("holder")
                 let others = try fleet.spawnOpen(3)
-                // The turn is held when the reply comes, and given away after patience although nobody is frozen: so
+                // The turn is held when the reply comes, and is given away after patience even if no process is frozen: so
                 // the holder is stopped right after it has begun.
                 try holder.call(.holdTurn)
                 for peer in others { try peer.send(.writeLoop(WriteLoad(seconds: 30))) }
@@ -47,7 +47,7 @@ extension ProcessTests {
                     trial.expect("longest wait", wait[0], atMost: 150)
                     trial.expect("second longest wait, delayed more than once", wait[1], atMost: 50)
                 }
-                // The delay was there at all: somebody had to step over.
+                // The delay was there at all: one participant had to step over the holder.
                 #expect(waits.contains { $0[0] >= (fate == .stopped ? 50 : 1) })
                 if fate == .stopped {
                     holder.process.resume()
@@ -58,8 +58,8 @@ extension ProcessTests {
             }
         }
 
-        /// The same for random moments of processes that write in bursts: whatever the phase of the turn, and whether a
-        /// transaction is open or not, the others go on as soon as SQLite lets them (rules T5, T8).
+        /// Processes that write in bursts are stopped at random moments: whatever the phase of the turn, and whether a
+        /// transaction is open or not, the others continue as soon as SQLite lets them (rules T5, T8).
         @Test(.timeLimit(.minutes(1)))
         func writersThatAreStoppedAtRandom() throws {
             var random = SeededGenerator()
@@ -106,7 +106,7 @@ extension ProcessTests {
             }
         }
 
-        /// Several who freeze in the queue cost those behind them a patience each at most, once (rules T8, T9).
+        /// Several processes that freeze in the queue cost those behind them a patience each at most, once (rules T8, T9).
         ///
         ///     holder                    four, to be frozen       two others
         ///     begins a transaction
@@ -141,7 +141,7 @@ extension ProcessTests {
                 try fleet.waitForProgress(of: others, commits: 1)
                 let delay = (ContinuousClock.now - released) / .milliseconds(1)
                 print("behind four frozen waiters: \(delay) ms")
-                // Rule T8: 100 ms each, and 50 for each one ahead of who looks, four at most.
+                // Rule T8: 100 ms each, and 50 for each one ahead of the waiter, four at most.
                 trial.expect("behind four frozen waiters", delay, atMost: 4 * 300)
                 try fleet.waitForProgress(of: others, commits: 200)
                 for peer in others {
@@ -155,8 +155,8 @@ extension ProcessTests {
             }
         }
 
-        /// Who is frozen inside a transaction has SQLite's lock: the others fail at their timeout, with an error that
-        /// tells who, since when, where in the code, and that it is stopped; and they go on at once when it resumes or
+        /// A process that is frozen inside a transaction has SQLite's lock: the others fail at their timeout, with an error that
+        /// says who holds it, since when, where in the code, and that it is stopped. They continue at once when it resumes or
         /// dies (rules T8, T11, G1).
         @Test(.timeLimit(.minutes(1)), arguments: Fate.allCases)
         func holderInsideTransaction(fate: Fate) throws {
@@ -196,7 +196,7 @@ extension ProcessTests {
             }
         }
 
-        /// `kill -9` of any process at any moment loses nothing that was acknowledged, corrupts nothing, and stops nobody
+        /// `kill -9` of any process at any moment loses nothing that was acknowledged, corrupts nothing, and stops no other process
         /// (rules G1, T8, P4; DESIGN rule 6).
         @Test(.long(), .timeLimit(.minutes(3)))
         func writersThatAreKilledAtRandom() throws {
@@ -219,7 +219,7 @@ extension ProcessTests {
                 for peer in living { try peer.stopLoop().expectNoErrors(peer) }
                 let ledger = try Ledger(of: fleet.database)
                 ledger.expectEverything(acknowledgedBy: fleet.peers, dead: dead)
-                // Without this, nobody was killed at work.
+                // Without this, no process was killed at work.
                 #expect(dead.count { $0.acknowledged > 0 } > dead.count / 2)
             }
         }

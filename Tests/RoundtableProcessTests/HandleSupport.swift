@@ -17,7 +17,7 @@ final class CPeer {
         #expect(try session.receive() == "open")
     }
 
-    /// How many transactions it told to be committed. Also after its death.
+    /// The number of transactions that it has reported as committed. It is known even after its death.
     var acknowledged: Int { ProgressFile.count(at: progressPath) }
 
     func send(_ command: String) throws { try session.send(command) }

@@ -58,7 +58,7 @@ extension ProcessTests {
                     trial.expect("longest wait", wait[0], atMost: 150)
                     trial.expect("second longest wait, delayed more than once", wait[1], atMost: 50)
                 }
-                // The delay was there at all: somebody had to step over.
+                // The delay was there at all: one participant had to step over the program.
                 #expect(waits.contains { $0[0] >= (fate == .stopped ? 50 : 1) })
                 if fate == .stopped {
                     program.process.resume()
@@ -82,7 +82,7 @@ extension ProcessTests {
             }
         }
 
-        /// Frozen inside a transaction, it is named by who waits, and they go on when it resumes or dies (rules T8, T11, G1).
+        /// Frozen inside a transaction, it is named by the waiters, and they continue when it resumes or dies (rules T8, T11, G1).
         @Test(.timeLimit(.minutes(1)), arguments: Fate.allCases)
         func turnWithTransaction(fate: Fate) throws {
             try PeerFleet.runTimed { fleet, trial in
@@ -114,7 +114,7 @@ extension ProcessTests {
             }
         }
 
-        /// `kill -9` at any moment loses nothing that it acknowledged, and stops nobody. Whoever observes ends up with the last state.
+        /// `kill -9` at any moment loses nothing that it acknowledged, and stops no other process. Each observer ends up with the last state.
         @Test(.timeLimit(.minutes(1)))
         func killedAtRandom() throws {
             var random = SeededGenerator()
@@ -140,10 +140,10 @@ extension ProcessTests {
             }
         }
 
-        /// Observers in other processes are told of its commits, by its name and with the tables that it names, soon; and of those that
-        /// name none, that anything may have changed (rules U4, U5).
+        /// Observers in other processes are notified of its commits soon, by its name and with the tables that it names. For commits that
+        /// name none, they learn that anything may have changed (rules U4, U5).
         @Test(.timeLimit(.minutes(1)))
-        func observersAreTold() throws {
+        func observersAreNotified() throws {
             try PeerFleet.runTimed { fleet, trial in
                 let observer = try fleet.spawnObserver("observer")
                 let program = try fleet.spawnC("c")
@@ -151,9 +151,9 @@ extension ProcessTests {
                 for row in 1...50 {
                     let requested = MonotonicClock.now
                     #expect(try program.call("write") == "written")
-                    let told = try observer.waitForValue(row)
+                    let receivedAt = try observer.waitForValue(row)
                     try observer.waitForChange(row)
-                    delays.append(Double(told.subtractingSaturating(requested)) / 1e6)
+                    delays.append(Double(receivedAt.subtractingSaturating(requested)) / 1e6)
                 }
                 let changes = try observer.changes
                 #expect(changes.count == 50)
@@ -171,9 +171,9 @@ extension ProcessTests {
             }
         }
 
-        /// A commit whose publisher dies before it has told of it is told as "anything may have changed" (rules R4, R5).
+        /// A commit whose publisher dies before it has announced it is reported as "anything may have changed" (rules R4, R5).
         @Test(.timeLimit(.minutes(1)))
-        func deathBeforeTelling() throws {
+        func deathBeforeAnnouncing() throws {
             try PeerFleet.run { fleet in
                 let observer = try fleet.spawnObserver("observer")
                 let program = try fleet.spawnC("c")
@@ -187,9 +187,9 @@ extension ProcessTests {
             }
         }
 
-        /// It is told of the commits of others, by the tables that they wrote.
+        /// The program is notified of the commits of other participants, by the tables that they wrote.
         @Test(.timeLimit(.minutes(1)))
-        func seesOthers() throws {
+        func seesOtherParticipants() throws {
             try PeerFleet.run { fleet in
                 let peer = try fleet.spawnOpen("other")
                 let program = try fleet.spawnC("c")

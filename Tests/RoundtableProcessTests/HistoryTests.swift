@@ -34,7 +34,7 @@ extension ProcessTests {
         /// committed is handed out, in commit order; what was not acknowledged comes again; with the acknowledgement in the
         /// same transaction, each comes once.
         ///
-        /// Rows of `entry` are numbered in the order of their commits, and none is deleted: the numbers tell what is missing.
+        /// Rows of `entry` are numbered in the order of their commits, and none is deleted: the numbers show what is missing.
         @Test(.long(), .timeLimit(.minutes(10)))
         func killedConsumers() throws {
             let kills = isLongRun ? 1000 : 120

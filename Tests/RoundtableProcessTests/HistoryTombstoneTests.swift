@@ -24,7 +24,7 @@ extension ProcessTests {
                 time.sleep(0.002)
             """
 
-        /// A sync engine in a process of its own records the id of each row that is gone, while it and the writers, participants and
+        /// A sync engine in a process of its own records the id of each row that is removed, while it and the writers, participants and
         /// strangers, are killed (rules H10, H11, H14a): none is lost, and none is repeated.
         @Test(.long(), .timeLimit(.minutes(10)))
         func killedWritersAndEngines() throws {

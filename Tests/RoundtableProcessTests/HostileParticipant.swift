@@ -9,7 +9,7 @@
     /// What a hostile participant writes into the control block. All of it is well-formed: ranges, checksums and liveness are right, and
     /// only the content is a lie.
     enum Lie: String, CaseIterable, CustomTestStringConvertible {
-        /// Its slot has the turn, whatever the others do.
+        /// Its slot has the turn, whatever other participants do.
         case turnForEver
         /// The turn word changes all the time, so that patience never ends.
         case turnFlickers
@@ -17,7 +17,7 @@
         case firstInTheQueue
         /// The last ticket is the largest number, or a small one.
         case forgedTickets
-        /// The slots of the others become those of a process that is dead, of another, or free.
+        /// The slots of other participants become those of a process that is dead, of another, or free.
         case othersAreDead
         /// Each free slot is taken by a process that lives.
         case fullHouse
@@ -27,7 +27,7 @@
         case reservedRecords
         /// The last record is one of the future, or of the past.
         case futureSequence
-        /// Each record of the others loses its tables, and gets the right checksum.
+        /// Each record of other participants loses its tables, and gets the right checksum.
         case rewrittenRecords
         /// The futexes of all are woken all the time.
         case wakeStorm
@@ -44,7 +44,7 @@
 
         var testDescription: String { rawValue }
 
-        /// Whether a write may wait for its busy timeout: the queue never comes to it.
+        /// Whether a write may wait for its busy timeout: the queue never reaches it.
         var exhaustsTimeout: Bool { self == .turnFlickers || self == .firstInTheQueue }
     }
 
@@ -73,7 +73,7 @@
             Thread.detachNewThread { [self] in
                 var random = SeededGenerator(seed: seed)
                 while !hasEnded.load(ordering: .relaxed) {
-                    liar.tell(lie, using: &random)
+                    liar.write(lie, using: &random)
                     usleep(.random(in: 0...1000, using: &random))
                 }
                 liar.leave()
@@ -146,7 +146,7 @@
             return slot
         }
 
-        func tell(_ lie: Lie, using random: inout SeededGenerator) {
+        func write(_ lie: Lie, using random: inout SeededGenerator) {
             let now = MonotonicClock.now
             switch lie {
             case .turnForEver:

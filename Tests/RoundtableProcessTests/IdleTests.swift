@@ -5,12 +5,12 @@ import Testing
 
 extension ProcessTests {
     @Suite struct Idle {
-        /// While nothing is written, nobody who observes wakes up, not once: a participant that writes, one that only reads.
+        /// While nothing is written, no observer wakes up, not once: a participant that writes, one that only reads.
         ///
         /// Dispatch on Linux wakes any process every second that has ever used its pool of threads, as tasks and global queues do. The
         /// peers use neither, so what is counted is ours.
         @Test(.long(), .timeLimit(.minutes(2)), .enabled(if: ThreadSwitches.isSupported, "needs /proc/PID/task"))
-        func nobodyWakesUp() throws {
+        func noProcessWakesUp() throws {
             try PeerFleet.run { fleet in
                 let writer = try fleet.spawnOpen("writer")
                 let observers = [

@@ -102,7 +102,7 @@ extension ProcessTests {
                 let line = try first.receive()
                 #expect(line.hasPrefix("failed 1 1: job 1 of 'campaign': attempt 1 has lost it: "), "\(line)")
                 #expect(try effects(db) == [[1, 2]])
-                // It goes on.
+                // It continues.
                 try second.process.killAndReap()
                 try add(2, db)
                 try first.expect("began 2 1")

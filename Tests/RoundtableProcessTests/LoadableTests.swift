@@ -162,10 +162,10 @@
                 }
             }
 
-            /// Observers in other processes are told of each commit soon, as one that may have changed anything, with the author's name. A
+            /// Observers in other processes are notified of each commit soon, as one that may have changed anything, with the author's name. A
             /// transaction that is rolled back is not reported (rule I4).
             @Test(.timeLimit(.minutes(1)))
-            func observersAreTold() throws {
+            func observersAreNotified() throws {
                 try PeerFleet.runTimed { fleet, trial in
                     let observer = try fleet.spawnObserver("observer", asSequence: true)
                     let program = try fleet.spawnPython("python")
@@ -174,9 +174,9 @@
                         #expect(try program.call("rollback") == "rolled back")
                         let requested = MonotonicClock.now
                         #expect(try program.call("write") == "written")
-                        let told = try observer.waitForValue(row)
+                        let receivedAt = try observer.waitForValue(row)
                         try observer.waitForChange(row)
-                        delays.append(Double(told.subtractingSaturating(requested)) / 1e6)
+                        delays.append(Double(receivedAt.subtractingSaturating(requested)) / 1e6)
                     }
                     let changes = try observer.changes
                     #expect(changes.count == 50)
@@ -220,7 +220,7 @@
                     #expect(try program.call("write") == "written")
                     let refusal = "bad parameter or other API misuse"
                     #expect(try program.call("fork-and-write") == "\(refusal), \(refusal)")
-                    // The parent goes on.
+                    // The parent continues.
                     #expect(try program.call("write") == "written")
                     #expect(try program.call("close") == "closed")
                     let ledger = try Ledger(of: fleet.database)

@@ -5,7 +5,7 @@ import RoundtableTestSupport
 import Testing
 
 extension ProcessTests {
-    /// What is opened, and waited for, while other processes have the database.
+    /// Files that a process opens, or waits for, while other processes have the database.
     @Suite struct Locations {
         /// A file that another process has open is not opened without locks, whether that process shares or not.
         @Test(.timeLimit(.minutes(1)), arguments: [true, false])

@@ -75,13 +75,13 @@ extension ProcessTests {
                 .oldestRead
         }
 
-        /// The transactions of others and one's own, each told as it was made; a stranger's, in its place, as anything.
+        /// Each transaction of another participant, and of its own, is reported as it was made; a stranger's, in its place, as anything.
         @Test(
             .timeLimit(.minutes(1)),
             .enabled(if: hasPython, "/usr/bin/python3 is not installed"),
             arguments: [false, true]
         )
-        func advanceTellsEachTransaction(readOnly: Bool) throws {
+        func advanceReportsEachTransaction(readOnly: Bool) throws {
             try PeerFleet.run { fleet in
                 let founder = try makeLedger(fleet)
                 let (a, b) = (try spawnWriter(fleet, "a"), try spawnWriter(fleet, "b"))
@@ -107,10 +107,10 @@ extension ProcessTests {
             }
         }
 
-        /// While several processes commit as they like, strangers among them, and one is killed: what each advance tells is
-        /// at least what was committed between its two moments, and exactly that where all who committed are participants.
+        /// While several processes commit as they like, strangers among them, and one is killed: what each advance reports is
+        /// at least what was committed between its two moments, and exactly that if all writers are participants.
         @Test(.long(), .timeLimit(.minutes(2)), .enabled(if: hasPython, "/usr/bin/python3 is not installed"))
-        func advanceTellsWhatWasCommitted() throws {
+        func advanceReportsWhatWasCommitted() throws {
             var random = SeededGenerator()
             let seconds = isLongRun ? 12.0 : 4.0
             try PeerFleet.run { fleet in
@@ -150,23 +150,23 @@ extension ProcessTests {
             for moment in moments {
                 #expect(moment.last == moment.count, "two moments seen as one; \(context)")
                 let made = ledger[place..<moment.last]
-                let told = moment.changes
-                #expect(told.isEmpty == made.isEmpty, "\(told.count) told, \(made.count) made; \(context)")
-                let names = told.map(\.tables)
+                let reported = moment.changes
+                #expect(reported.isEmpty == made.isEmpty, "\(reported.count) reported, \(made.count) made; \(context)")
+                let names = reported.map(\.tables)
                 if !names.contains(nil) {
                     let all = names.reduce(Set<String>()) { $0.union($1 ?? []) }
-                    #expect(made.allSatisfy { $0.tables.isSubset(of: all) }, "\(told), \(made); \(context)")
+                    #expect(made.allSatisfy { $0.tables.isSubset(of: all) }, "\(reported), \(made); \(context)")
                 }
-                let known = told.compactMap { change in
+                let known = reported.compactMap { change in
                     change.tables.map { Transaction(author: change.author ?? "", tables: $0) }
                 }
                 if known == Array(made) { exact += 1 }
                 place = moment.last
             }
             #expect(place == ledger.count, "\(context)")
-            // Four commits of strangers, one of the killed, and a moment that could not be told from the next.
+            // Four commits of strangers, one of the killed, and a moment that could not be distinguished from the next.
             #expect(exact >= moments.count - 8, "\(exact) of \(moments.count) exact; \(context)")
-            print("\(reader): \(exact) of \(moments.count) moments told exactly, \(ledger.count) transactions")
+            print("\(reader): \(exact) of \(moments.count) moments reported exactly, \(ledger.count) transactions")
             #expect(moments.count > 20, "\(context)")
         }
 
@@ -186,7 +186,7 @@ extension ProcessTests {
                 #expect(read.isPastLimit && read.heldFrames ?? 0 > 10_000)
 
                 try reader.send(.snapshot(.follow(seconds: 60, pause: 20)))
-                try eventually("the WAL begins anew", within: .seconds(20)) { try frames(fleet) < 4000 }
+                try eventually("the WAL is restarted", within: .seconds(20)) { try frames(fleet) < 4000 }
                 var most = 0
                 let end = ContinuousClock.now + .seconds(3)
                 while ContinuousClock.now < end {
@@ -207,9 +207,9 @@ extension ProcessTests {
             try DatabaseStatus(ofDatabaseAt: fleet.database).wal?.committedFrames ?? 0
         }
 
-        /// Whoever holds the WAL back is named by the status, and is no more once it is dead (rules O2, O3).
+        /// A process that holds the WAL back is named by the status, and is named no more once it is dead (rules O2, O3).
         @Test(.timeLimit(.minutes(1)))
-        func statusNamesWhoHoldsTheWAL() throws {
+        func statusNamesTheProcessThatHoldsTheWAL() throws {
             try PeerFleet.run { fleet in
                 let founder = try makeLedger(fleet)
                 let reader = try spawnReader(fleet, "reader", readOnly: true)

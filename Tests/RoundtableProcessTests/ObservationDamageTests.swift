@@ -45,8 +45,8 @@ extension ProcessTests {
                 try writers[0].call(.write(rows: 1))
                 try expectFinalState(observers, in: fleet)
                 if damage.isRepaired {
-                    // They meet again, and are told exactly.
-                    try eventually("\(damage): all are told exactly") {
+                    // They use one control block again, and are notified exactly.
+                    try eventually("\(damage): all are notified exactly") {
                         try writers[0].call(.write(rows: 1))
                         let rows = writers.map(\.acknowledged).reduce(0, +)
                         for observer in observers { try observer.waitForChange(rows) }
@@ -56,7 +56,7 @@ extension ProcessTests {
             }
         }
 
-        /// A user who may not open the control block is told that anything may have changed; one who may only read it, exactly
+        /// A user who may not open the control block learns that anything may have changed; one who may only read it, exactly
         /// what has (rules N1, L5, P7).
         @Test(
             .timeLimit(.minutes(1)),
@@ -71,7 +71,7 @@ extension ProcessTests {
                 let observer = try fleet.spawnObserver("other", readOnly: true, user: nobody)
                 for row in 1...20 {
                     try writer.call(.write(rows: 1))
-                    try observer.expectToBeTold(row, in: trial)
+                    try observer.expectNotification(row, in: trial)
                 }
                 try observer.expectFinalState(rows: 20)
                 // It has no slot, and has created nothing.
@@ -136,7 +136,7 @@ extension ProcessTests {
                 func write(_ peer: Peer) throws {
                     try peer.call(.write(rows: 1))
                     row += 1
-                    for observer in observers { try observer.expectToBeTold(row, in: trial) }
+                    for observer in observers { try observer.expectNotification(row, in: trial) }
                 }
                 for round in 0..<10 {
                     for _ in 0..<(3 + round) { try write(writer) }
@@ -153,9 +153,9 @@ extension ProcessTests {
             }
         }
 
-        /// An observation that meets `SQLITE_BUSY` waits, and goes on: here another process rebuilds the wal-index, and takes long.
+        /// An observation that gets `SQLITE_BUSY` waits, and continues: here another process rebuilds the wal-index, and takes long.
         @Test(.timeLimit(.minutes(1)), .enabled(if: Program.python != nil, "python3 is not installed"))
-        func anObservationThatMeetsALock() throws {
+        func anObservationThatFindsALock() throws {
             try PeerFleet.run { fleet in
                 let options = PeerOptions(busyTimeout: 100)
                 let observers = [
@@ -177,17 +177,17 @@ extension ProcessTests {
                 // They notice that the counter has changed, and cannot read what it is about.
                 try vandal("touch")
                 for (observer, count) in zip(observers, before) {
-                    // Its own reads give up at the busy timeout.
-                    try eventually("\(observer.peer) is told") {
+                    // Its own reads fail at the busy timeout.
+                    try eventually("\(observer.peer) is notified") {
                         try observer.changes.count > count.0 && observer.changes.last?.readable == -1
                     }
                 }
-                // Others begin while it cannot be read.
+                // Other observations begin while it cannot be read.
                 let late = observers.map { Observer($0.peer, logPath: $0.peer.progressPath + ".late") }
                 for observer in late {
                     try observer.peer.send(.observe(Observing(log: observer.peer.progressPath + ".late")))
                 }
-                try stays("nobody is told a value", for: .milliseconds(300)) {
+                try stays("no observer receives a value", for: .milliseconds(300)) {
                     try zip(observers, before).allSatisfy { try $0.values.count == $1.1 }
                 }
                 try vandal("unlock")

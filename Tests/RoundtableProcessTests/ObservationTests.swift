@@ -5,9 +5,9 @@ import RoundtableTestSupport
 import Testing
 
 extension ProcessTests {
-    /// Commits of many processes, as observers in others are told of them (rules R, N).
+    /// Commits of many processes, as observers in other processes are notified of them (rules R, N).
     @Suite struct Observation {
-        /// Two that write, two that only read; one of them slow.
+        /// Two peers that write, two that only read; one of them is slow.
         private func spawnObservers(_ fleet: PeerFleet) throws -> [Observer] {
             [
                 try fleet.spawnObserver("watcher"),
@@ -17,7 +17,7 @@ extension ProcessTests {
             ]
         }
 
-        /// Writes one row that all observers are told of exactly, which tells how sequences and rows belong together.
+        /// Writes one row that all observers are notified of exactly, which shows how sequences and rows belong together.
         private func begin(_ observers: [Observer], with writer: Peer) throws -> UInt64 {
             try writer.call(.write(rows: 1))
             var offsets: Set<UInt64> = []
@@ -37,7 +37,7 @@ extension ProcessTests {
             offset: UInt64,
             _ title: String,
             sourceLocation: SourceLocation = #_sourceLocation
-        ) throws -> [Telling] {
+        ) throws -> [ReceivedCounts] {
             let authors = try fleet.authors()
             for observer in observers {
                 try observer.waitForEnd(sequence: offset + UInt64(authors.count))
@@ -45,19 +45,19 @@ extension ProcessTests {
             }
             let pids = Dictionary(uniqueKeysWithValues: fleet.peers.map { ($0.name, $0.pid) })
             return try observers.map { observer in
-                let telling = try observer.expectSound(
+                let counts = try observer.expectSound(
                     authors: authors,
                     offset: offset,
                     pids: pids,
                     sourceLocation: sourceLocation
                 )
-                print("\(title), \(authors.count) commits: \(observer.peer.name): \(telling)")
-                return telling
+                print("\(title), \(authors.count) commits: \(observer.peer.name): \(counts)")
+                return counts
             }
         }
 
-        /// No observer misses the final state, none is told of a change before it can read it, every gap is told as one, and
-        /// what is told as exact is (rules R3, R5, N2, N6).
+        /// No observer misses the final state, none is notified of a change before it can read it, every gap is reported as one, and
+        /// what is reported as exact is exact (rules R3, R5, N2, N6).
         @Test(.long(), .timeLimit(.minutes(5)))
         func fourWritersAndFourObservers() throws {
             try PeerFleet.run { fleet in
@@ -69,20 +69,20 @@ extension ProcessTests {
                 for (peer, report) in zip(writers, try fleet.writeAtOnce(writers, load)) { report.expectNoErrors(peer) }
                 let took = MonotonicClock.now - began
                 try expectFewFetches(of: observers, forABurstOf: writers[0], in: fleet)
-                let tellings = try expectSound(
+                let allCounts = try expectSound(
                     observers,
                     in: fleet,
                     offset: offset,
                     "4 writers in \(took / 1_000_000) ms"
                 )
-                // Nobody died, and there was no stranger: most is told exactly to those who are quick.
-                for telling in tellings[0..<3] { #expect(telling.exact > telling.unrecorded) }
-                // The slow one is told of several commits as one.
-                #expect(tellings[3].several > 0)
+                // No process died, and there was no stranger: most changes are reported exactly to quick observers.
+                for counts in allCounts[0..<3] { #expect(counts.exact > counts.unrecorded) }
+                // The slow one is notified of several commits as one.
+                #expect(allCounts[3].several > 0)
             }
         }
 
-        /// A burst of commits that comes while nobody gets to run costs few fetches, however fast or busy the machine is.
+        /// A burst of commits that comes while no observer can run costs few fetches, however fast or busy the machine is.
         private func expectFewFetches(of observers: [Observer], forABurstOf writer: Peer, in fleet: PeerFleet) throws {
             func fetches() throws -> [Int] {
                 let rows = try fleet.authors().count
@@ -98,7 +98,7 @@ extension ProcessTests {
             for (after, before) in zip(try fetches(), before) { #expect((1...20).contains(after - before)) }
         }
 
-        /// The same while writers are killed at random and replaced, and others frozen for a while (rules R4, R5, N3).
+        /// Writers are killed at random and replaced, and other writers are frozen for a while (rules R4, R5, N3).
         @Test(.long(), .timeLimit(.minutes(5)))
         func writersThatAreKilledAndFrozen() throws {
             var random = SeededGenerator()
@@ -127,8 +127,8 @@ extension ProcessTests {
             }
         }
 
-        /// A publisher that dies between committing and saying so: the others are told that anything may have changed, though
-        /// nobody wakes them. One that dies before committing has committed nothing (rules R4, R5, N3).
+        /// A publisher dies between a commit and its announcement: the observers learn that anything may have changed, though
+        /// no process wakes them. One that dies before committing has committed nothing (rules R4, R5, N3).
         @Test(.timeLimit(.minutes(1)), arguments: DyingMoment.allCases)
         func publisherThatDies(moment: DyingMoment) throws {
             try PeerFleet.runTimed { fleet, trial in
@@ -141,24 +141,24 @@ extension ProcessTests {
                     try victim.send(.die(moment))
                     #expect(try victim.process.waitForExit() == .signal(SIGKILL))
                     if moment == .beforePublishing {
-                        for observer in observers { try observer.expectToBeTold(before + 1, in: trial) }
+                        for observer in observers { try observer.expectNotification(before + 1, in: trial) }
                     }
                     if round.isMultiple(of: 2) { try writer.call(.write(rows: 1)) }
                 }
                 try writer.call(.write(rows: 1))
-                let tellings = try expectSound(observers, in: fleet, offset: offset, "\(moment)")
-                for (observer, telling) in zip(observers, tellings) {
+                let allCounts = try expectSound(observers, in: fleet, offset: offset, "\(moment)")
+                for (observer, counts) in zip(observers, allCounts) {
                     switch moment {
                     case .beforeCommitting:
-                        #expect(telling.unrecorded == 0, "\(observer.peer)")
+                        #expect(counts.unrecorded == 0, "\(observer.peer)")
                     case .beforePublishing:
-                        #expect(telling.unrecorded == 5, "\(observer.peer)")
+                        #expect(counts.unrecorded == 5, "\(observer.peer)")
                     }
                 }
             }
         }
 
-        /// Wakes are hints: when none arrives, everybody is told all the same, soon (rules N2, N3).
+        /// Wakes are hints: when none arrives, all observers are notified all the same, soon (rules N2, N3).
         @Test(.timeLimit(.minutes(1)))
         func wakesThatAreLost() throws {
             try PeerFleet.runTimed { fleet, trial in
@@ -168,15 +168,15 @@ extension ProcessTests {
                 try writer.call(.inject([Fault(.futexWake, errno: EIO)]))
                 for row in 2...20 {
                     try writer.call(.write(rows: 1))
-                    for observer in observers { try observer.expectToBeTold(row, in: trial) }
+                    for observer in observers { try observer.expectNotification(row, in: trial) }
                 }
-                let tellings = try expectSound(observers, in: fleet, offset: offset, "lost wakes")
-                // What is told late is told exactly.
-                for telling in tellings { #expect(telling.exact == 20) }
+                let allCounts = try expectSound(observers, in: fleet, offset: offset, "lost wakes")
+                // What is reported late is reported exactly.
+                for counts in allCounts { #expect(counts.exact == 20) }
             }
         }
 
-        /// Own commits are told once, and as own (rule N5).
+        /// Own commits are reported once, and as own (rule N5).
         @Test(.timeLimit(.minutes(1)))
         func ownCommitsAreNotEchoed() throws {
             try PeerFleet.run { fleet in

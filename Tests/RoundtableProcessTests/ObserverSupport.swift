@@ -4,7 +4,7 @@ import RoundtableKernel
 import RoundtableTestSupport
 import Testing
 
-/// A peer that observes, and what it was told so far.
+/// A peer that observes, and what it has received so far.
 final class Observer {
     let peer: Peer
     private let log: ObservationLogReader
@@ -25,11 +25,11 @@ final class Observer {
 
     /// Waits for a value that shows this row, or a later one.
     ///
-    /// - returns: when it was told.
+    /// - returns: when it was received.
     @discardableResult
     func waitForValue(_ row: Int, within timeout: Duration = .seconds(10)) throws -> Nanoseconds {
         var time: Nanoseconds = 0
-        try eventually("\(peer) is told of row \(row), not only of \(try values.last?.lastRow ?? 0)", within: timeout) {
+        try eventually("\(peer) learns of row \(row), not only of \(try values.last?.lastRow ?? 0)", within: timeout) {
             guard peer.process.isRunning else { throw TestKitError("\(peer) ended: \(peer.process.errorText)") }
             let values = try values
             guard let last = values.last, last.lastRow >= row else { return false }
@@ -39,17 +39,17 @@ final class Observer {
         return time
     }
 
-    /// Waits until what was just committed is told, as value and as change, which takes a second at most.
-    func expectToBeTold(_ row: Int, in trial: TimedTrial) throws {
+    /// Waits until what was just committed is reported, as value and as change, which takes a second at most.
+    func expectNotification(_ row: Int, in trial: TimedTrial) throws {
         let start = MonotonicClock.now
         try waitForValue(row)
         try waitForChange(row)
-        trial.expect("\(peer) is told of row \(row)", Double(MonotonicClock.now - start) / 1e6, atMost: 1000)
+        trial.expect("\(peer) is notified of row \(row)", Double(MonotonicClock.now - start) / 1e6, atMost: 1000)
     }
 
-    /// Waits until all changes up to this one are told: a slow observer may have read their rows long before.
+    /// Waits until all changes up to this one are reported: a slow observer may have read their rows long before.
     func waitForEnd(sequence: UInt64, within timeout: Duration = .seconds(60)) throws {
-        try eventually("\(peer) is told of change \(sequence), the last", within: timeout) {
+        try eventually("\(peer) is notified of change \(sequence), the last", within: timeout) {
             guard peer.process.isRunning else { throw TestKitError("\(peer) ended: \(peer.process.errorText)") }
             return try changes.last?.sequence ?? 0 >= sequence
         }
@@ -57,7 +57,7 @@ final class Observer {
 
     /// Waits for a change after which this row, or a later one, could be read.
     func waitForChange(_ row: Int, within timeout: Duration = .seconds(10)) throws {
-        try eventually("\(peer) is told of a change after row \(row)", within: timeout) {
+        try eventually("\(peer) is notified of a change after row \(row)", within: timeout) {
             guard peer.process.isRunning else { throw TestKitError("\(peer) ended: \(peer.process.errorText)") }
             return try changes.last?.readable ?? 0 >= row
         }
@@ -80,12 +80,12 @@ extension PeerFleet {
         let path = peer.progressPath + ".log"
         try peer.call(.observe(Observing(log: path, asSequence: asSequence, pause: pause)))
         let observer = Observer(peer, logPath: path)
-        // Whatever is committed from now on must be told.
+        // Every commit from now on must be reported.
         try observer.waitForValue(0)
         return observer
     }
 
-    /// All rows: the author of each, in the order of the commits. (Nobody deletes, and each transaction inserts one.)
+    /// All rows: the author of each, in the order of the commits. (No process deletes, and each transaction inserts one.)
     func authors() throws -> [String] {
         let queue = try DatabaseQueue(path: database.path)
         defer { try? queue.close() }
@@ -97,8 +97,8 @@ extension PeerFleet {
     }
 }
 
-/// How much of what an observer was told was exact.
-struct Telling: CustomStringConvertible {
+/// The changes that an observer has received, counted by how exact they are, and its values.
+struct ReceivedCounts: CustomStringConvertible {
     var exact = 0
     var several = 0
     var unrecorded = 0
@@ -107,7 +107,7 @@ struct Telling: CustomStringConvertible {
 }
 
 extension Observer {
-    /// What must hold of everything that an observer was told.
+    /// What must hold of everything that an observer has received.
     ///
     /// Each commit inserts one row, so the difference between a change's sequence and the row of its commit is the same all
     /// the time; it is taken from a change whose row is known.
@@ -120,31 +120,31 @@ extension Observer {
         offset: UInt64,
         pids: [String: Int32],
         sourceLocation: SourceLocation = #_sourceLocation
-    ) throws -> Telling {
-        var telling = Telling()
+    ) throws -> ReceivedCounts {
+        var counts = ReceivedCounts()
         var previous: UInt64?
         var faults: [String] = []
         for change in try changes {
             let row = Int(change.sequence) - Int(offset)
-            // Nobody is told of a change before it can be read.
-            if change.readable < row { faults.append("told before it could be read: \(change)") }
+            // No observer is notified of a change before it can be read.
+            if change.readable < row { faults.append("reported before it could be read: \(change)") }
             switch change.detail {
             case "commit":
-                telling.exact += 1
+                counts.exact += 1
                 // No commit is left out in silence.
                 if let previous, change.sequence != previous + 1 { faults.append("\(change) after \(previous)") }
-                // What is told as exact is.
+                // What is reported as exact is exact.
                 let author = authors.indices.contains(row - 1) ? authors[row - 1] : "nobody"
                 if change.author != author { faults.append("\(change), but row \(row) is of \(author)") }
                 if change.pid != pids[author] { faults.append("\(change), but \(author) is another") }
                 if change.tables != ["entry"] { faults.append("tables: \(change)") }
                 if change.isOwn != (author == peer.name) { faults.append("own: \(change)") }
             case "several":
-                telling.several += 1
+                counts.several += 1
                 if let previous, change.sequence <= previous { faults.append("\(change) after \(previous)") }
                 if change.tables != ["entry"] { faults.append("tables: \(change)") }
             default:
-                telling.unrecorded += 1
+                counts.unrecorded += 1
                 if let previous, change.sequence < previous { faults.append("\(change) after \(previous)") }
                 if change.tables != ["*"] { faults.append("tables: \(change)") }
             }
@@ -153,20 +153,20 @@ extension Observer {
         let first = faults.prefix(5).joined(separator: "\n")
         #expect(faults.count == 0, "\(peer):\n\(first)", sourceLocation: sourceLocation)
         try expectFinalState(rows: authors.count, sourceLocation: sourceLocation)
-        telling.values = try values.count
-        return telling
+        counts.values = try values.count
+        return counts
     }
 
-    /// The last that was told is what there is, and nothing went wrong.
+    /// The last value and change received are the final state, and nothing went wrong.
     func expectFinalState(rows: Int, sourceLocation: SourceLocation = #_sourceLocation) throws {
-        // The two are told one after the other.
+        // The two are reported one after the other.
         try waitForValue(rows)
         try waitForChange(rows)
         #expect(try changes.last?.readable == rows, "\(peer)", sourceLocation: sourceLocation)
         #expect(try values.last?.lastRow == rows, "\(peer)", sourceLocation: sourceLocation)
         #expect(try errors == [], "\(peer)", sourceLocation: sourceLocation)
-        let told = try values.map(\.lastRow)
-        #expect(told == told.sorted(), "\(peer): values went back", sourceLocation: sourceLocation)
+        let received = try values.map(\.lastRow)
+        #expect(received == received.sorted(), "\(peer): values went back", sourceLocation: sourceLocation)
     }
 }
 

@@ -36,7 +36,7 @@ extension ProcessTests {
                             try open(fleet, peers[number], url, readOnly: .random(using: &random))
                         }
                     }
-                    // Those that close first meet those that still open.
+                    // The first peers close while others still open.
                     for peer in peers.shuffled(using: &random) {
                         let reply = try peer.reply(within: .seconds(90))
                         #expect(reply.outcome != .failed, "round \(round), \(peer): \(reply.message ?? "")")

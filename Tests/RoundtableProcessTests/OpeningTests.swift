@@ -33,7 +33,7 @@ extension ProcessTests {
             }
         }
 
-        /// The same when the process that creates and migrates is killed at a random moment: the next one goes on from
+        /// The process that creates and migrates is killed at a random moment: the next one continues from
         /// there (rules S4, S5, T8, P4).
         @Test(.long(), .timeLimit(.minutes(10)))
         func migratingProcessIsKilled() throws {
@@ -47,7 +47,7 @@ extension ProcessTests {
                 let schema = PeerSchema(migrations: 4, migrationMilliseconds: 20, gate: gate.path)
                 for peer in peers { try peer.send(.open(fleet.opening(peer, at: url, schema: schema))) }
                 var migrating: Int32?
-                try eventually("somebody sets the database up") {
+                try eventually("a process sets the database up") {
                     let participants = (try? fleet.participants()) ?? []
                     migrating = participants.first { $0.hasTurn && $0.state == .settingUp }?.pid
                     return migrating != nil
@@ -67,7 +67,7 @@ extension ProcessTests {
                 if migrators.contains(where: { $0 != victim.pid }) { midway += 1 }
             }
             print("killed \(kills) migrating processes, \(midway) of them before their last migration")
-            #expect(midway > 0, "nobody was killed while migrating")
+            #expect(midway > 0, "no process was killed while migrating")
         }
 
         /// Each round has new processes and a new path.
@@ -107,7 +107,7 @@ extension ProcessTests {
                 let writer = try fleet.spawnOpen("writer")
                 try writer.call(.write(rows: 1))
                 #expect(try writer.call(.count).number == 2)
-                // One that has it open goes on, too.
+                // A process that has it open continues, too.
                 try reader.call(.openReadOnly(fleet.opening(reader), waiting: 0))
                 #expect(try reader.call(.count).number == 2)
                 try writer.call(.close)
@@ -135,7 +135,7 @@ extension ProcessTests {
             }
         }
 
-        /// A read-only process that waits sees the database appear, whole; one that does not wait is told that there is
+        /// A read-only process that waits sees the database appear, whole; one that does not wait gets the error that there is
         /// none, and creates nothing (rule S7).
         @Test(.timeLimit(.minutes(1)))
         func readOnlyWaits() throws {

@@ -22,7 +22,7 @@ final class MortalSender {
         progress = fleet.folder.appendingPathComponent("sender-\(number)").path
     }
 
-    /// Kills the one before. Whoever was killed does not know what became of its last command: it submits that again under the same id,
+    /// Kills the process before. A killed sender does not know what became of its last command: it submits that again under the same id,
     /// acknowledged or not.
     func live(_ fleet: PeerFleet, through last: Int) throws {
         peer?.process.end()

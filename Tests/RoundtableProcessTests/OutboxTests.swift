@@ -88,7 +88,7 @@ extension ProcessTests {
                 }
                 let ended = ContinuousClock.now
                 print("outbox: submitting \(count) took \(submitted - began), catching up \(ended - submitted)")
-                try eventually("the files are gone") {
+                try eventually("the files are removed") {
                     try CommandOutbox.contents(forDatabaseAt: fleet.database).waiting.isEmpty
                 }
                 owner.process.end()
@@ -97,7 +97,7 @@ extension ProcessTests {
             }
         }
 
-        /// An owner that sleeps costs nothing: no thread of it wakes, while nobody submits.
+        /// An owner that sleeps costs nothing: no thread of it wakes while no process submits.
         @Test(.timeLimit(.minutes(1)), .enabled(if: ThreadSwitches.isSupported, "needs /proc/PID/task"))
         func anIdleOwnerSleeps() throws {
             try PeerFleet.run { fleet in

@@ -38,7 +38,7 @@ struct Ledger {
                 sql: "SELECT author, COUNT(DISTINCT n) AS entries, MAX(n) AS highest FROM entry GROUP BY author"
             )
         }
-        // A damaged database may tell of an author twice; `integrity` says so.
+        // A damaged database may return an author twice; `integrity` says so.
         entries = Dictionary(rows.map { ($0["author"], $0["entries"]) }) { first, _ in first }
         highest = Dictionary(rows.map { ($0["author"], $0["highest"]) }) { first, _ in first }
         let log = "SELECT migration FROM migrationLog ORDER BY rowid"
@@ -115,7 +115,7 @@ extension PeerFleet {
         }
     }
 
-    /// Who is at the control block that lies beside the database now.
+    /// The participants at the control block that lies beside the database now.
     func participants() throws -> [ParticipantRecord] {
         try ControlBlock.open(forDatabaseAt: database.path, writable: false).participants()
     }

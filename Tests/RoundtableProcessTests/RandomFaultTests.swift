@@ -50,7 +50,7 @@ extension ProcessTests {
         }
 
         /// A slot that stays occupied is found at the check that sees it for too long. The living free it, and the defect occupies it again:
-        /// a check between the two starts the time anew.
+        /// a check between the two restarts the time.
         @Test(.long(), .timeLimit(.minutes(5))) func deadParticipantStays() throws {
             let options = ["--check-interval", "0.4", "--stuck-after", "4", "--processes", "4", "--interval", "200"]
             let finding = "a slot of a dead process stayed occupied for"
@@ -83,7 +83,7 @@ extension ProcessTests {
             #expect(problems.contains { problem in findings.allSatisfy(problem.contains) }, "\(problems)")
         }
 
-        /// A disk that is full at times loses nothing that was acknowledged, and all go on when there is space (rule G1). Mounts go with the
+        /// A disk that is full at times loses nothing that was acknowledged, and all continue when there is space (rule G1). Mounts end with the
         /// namespace in which the campaign runs.
         @Test(
             .long(oneIn: 32),
@@ -99,7 +99,7 @@ extension ProcessTests {
             let problems = report["problems"] as? [String] ?? []
             switch defect {
             case .acknowledgesOnFullDisk:
-                // A writer that is killed has lost its last transaction; one that goes on has left a hole.
+                // A writer that is killed has lost its last transaction; one that continues has left a hole.
                 #expect(problems.contains { $0.contains("lost: ") || $0.contains(": transaction ") }, "\(problems)")
             case .givesUpOnFullDisk:
                 #expect(problems.contains { $0.contains("stuck: writer ") }, "\(problems)")

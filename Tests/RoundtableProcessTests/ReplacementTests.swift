@@ -44,9 +44,9 @@ extension ProcessTests {
             }
         }
 
-        /// Writers and readers in other processes go on without an error, and all observers are told.
+        /// Writers and readers in other processes continue without an error, and all observers are notified.
         @Test(.timeLimit(.minutes(5)))
-        func everybodyContinues() throws {
+        func allProcessesContinue() throws {
             try PeerFleet.run(inMemory: true) { fleet in
                 let replacing = try fleet.spawnOpen("replacing")
                 let sources = try (1...4).map { try makeSource(fleet, mark: $0) }
@@ -72,7 +72,7 @@ extension ProcessTests {
             }
         }
 
-        /// A process that is killed while it replaces leaves the content of before or of after, and keeps nobody from writing.
+        /// A process that is killed while it replaces leaves the content of before or of after, and prevents no process from writing.
         @Test(.timeLimit(.minutes(10)))
         func killed() throws {
             var random = SeededGenerator()

@@ -19,7 +19,7 @@ extension ProcessTests {
         .enabled(if: Litestream.path != nil, "litestream is not in PATH: run 'make test-replication'")
     )
     struct ReplicationFailover {
-        /// The writer's machine is lost under load, another is promoted, and the first one comes back. A follower and its observation go on
+        /// The writer's machine is lost under load, another is promoted, and the first one comes back. A follower and its observation continue
         /// all the time, and see no earlier state after a later one (**D3**, **D5**, **D6**, **D8**).
         @Test func machinesAreLostUnderLoad() throws {
             var random = SeededGenerator()
@@ -87,7 +87,7 @@ extension ProcessTests {
         }
 
         /// Another machine is promoted while the writer works: its supervisor ends, and its participants, a raw handle included, write no
-        /// more, while they go on reading (**D5**, **D6**).
+        /// more, while they continue to read (**D5**, **D6**).
         @Test func aWorkingWriterIsFenced() throws {
             try PeerFleet.run(ofOneUser: true) { fleet in
                 let machines = try [Machine("a", fleet), Machine("b", fleet)]

@@ -88,7 +88,7 @@ extension ProcessTests {
             }
         }
 
-        /// Claims that somebody has deleted are uploaded again by the writer, so that the machine before it stays fenced (**D2**).
+        /// Claims that were deleted by another program are uploaded again by the writer, so that the machine before it stays fenced (**D2**).
         @Test func claimsThatAreGoneComeBack() throws {
             try PeerFleet.run(ofOneUser: true) { fleet in
                 let machines = try [Machine("a", fleet), Machine("b", fleet)]

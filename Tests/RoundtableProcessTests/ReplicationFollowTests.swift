@@ -210,7 +210,7 @@ extension ProcessTests {
             }
         }
 
-        /// **Q5**: an upload that is damaged in its middle is applied in part by Litestream, and its parts are shown to nobody.
+        /// **Q5**: an upload that is damaged in its middle is applied in part by Litestream, and its parts are never shown.
         @Test func aDamagedUploadIsNotShown() throws {
             try PeerFleet.run(ofOneUser: true) { fleet in
                 let (peer, supervisor) = try fleet.replicateOneRow()
@@ -283,7 +283,7 @@ final class FollowProcess {
         session = ProgramSession(process)
     }
 
-    /// The next status of this state. Others before it are skipped.
+    /// The next status of this state. Other states before it are skipped.
     @discardableResult
     func wait(for state: ReplicaStatus.State) throws -> ReplicaStatus {
         let decoder = JSONDecoder()

@@ -13,7 +13,7 @@ extension ProcessTests {
     )
     struct ReplicationLoad {
         private enum Mode: CaseIterable {
-            /// Nobody checkpoints, as while Litestream runs.
+            /// No participant checkpoints, as while Litestream runs.
             case external
             case replicated
         }
@@ -84,8 +84,8 @@ extension ProcessTests {
             )
             // The goal is 0.9, by the long run on a quiet machine.
             #expect(ratio > 0.5)
-            // Nobody else checkpoints (K13). Litestream 0.5 does once in each interval of 1 s, if the WAL has 1,000 pages: it copies the WAL,
-            // then takes WRITE, copies the rest, gives up its read mark and backfills, so that the next commit begins the WAL anew. The WAL has
+            // Only Litestream checkpoints (K13). Litestream 0.5 does so once in each interval of 1 s, if the WAL has 1,000 pages: it copies the WAL,
+            // then takes WRITE, copies the rest, releases its read mark and backfills, so that the next commit restarts the WAL. The WAL has
             // what is written in an interval and while Litestream copies; 1.5 s leave half an interval for that.
             let written = Double(untouched) / seconds * max(1, ratio)
             timed.expect(

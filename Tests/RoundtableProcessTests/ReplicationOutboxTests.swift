@@ -71,7 +71,7 @@ extension ProcessTests {
             }
         }
 
-        /// The same over a real S3 server, with calls of rclone that fail, are killed, lie and hide.
+        /// Both sides are killed over a real S3 server, with calls of rclone that fail, are killed, lie and hide.
         @Test(.enabled(if: S3Server.program != nil, "weed (SeaweedFS) is not in PATH"))
         func killedOnBothSidesOverS3() throws {
             let (last, kills) = isLongRun ? (1000, 20) : (40, 4)
@@ -136,7 +136,7 @@ extension ProcessTests {
             }
         }
 
-        /// A sender on one machine, the database on another: the outcome comes to who waits for it, and the published file arrives.
+        /// A sender on one machine, the database on another: the outcome reaches the waiter, and the published file arrives.
         @Test func aWidgetGetsItsOutcomeAndItsBoard() throws {
             try PeerFleet.run(ofOneUser: true) { fleet in
                 let machine = fleet.folder.appendingPathComponent("machine")
@@ -192,7 +192,7 @@ extension ProcessTests {
             }
         }
 
-        /// rclone ends with the tool, however that ends, and a frozen one does not keep it from ending.
+        /// rclone ends with the tool, however that ends, and a frozen one does not prevent it from ending.
         @Test func aTransferDoesNotOutliveItsSide() throws {
             try PeerFleet.run(ofOneUser: true) { fleet in
                 let pids = fleet.folder.appendingPathComponent("pids")

@@ -152,7 +152,7 @@ final class RestoreWorld {
 
 #if os(Linux)
     /// A library that kills the program `roundtable` before the Nth of its calls that change names of files, or sync them.
-    ///
+    /// It is compiled here, because it belongs to this test alone, and must not be in a product.
     /// It is compiled here, because it belongs to this test alone, and must not come near a product.
     enum KilledAtCall {
         static let variable = "ROUNDTABLE_KILL_AT_CALL"

@@ -55,7 +55,7 @@ extension ProcessTests {
             }
         }
 
-        /// **Y4**: Litestream ends with its supervisor, the writers go on, and the next supervisor continues.
+        /// **Y4**: Litestream ends with its supervisor, the writers continue, and the next supervisor continues the replication.
         @Test func aSupervisorIsKilled() throws {
             try PeerFleet.run(ofOneUser: true) { fleet in
                 let peer = try fleet.spawnOpen("app", options: PeerOptions(checkpointing: .automatic(threshold: 100)))
@@ -162,7 +162,7 @@ extension ProcessTests {
                     $0.topic == .replication
                 }
                 #expect(findings.contains { $0.processes.contains { $0.pid == litestream } }, "\(findings)")
-                // A frozen child does not keep its supervisor from ending.
+                // A frozen child does not prevent its supervisor from ending.
                 supervisor.process.signal(SIGTERM)
                 #expect(try supervisor.process.waitForExit(within: .seconds(60)) == .status(0))
                 #expect(try fleet.restored().entries == ["app": 1])
@@ -206,7 +206,7 @@ extension ProcessTests {
                         $0.topic == .replication
                     }
                     #expect(finding?.message.contains("the disk is full") == true)
-                    // The writers go on, and the replica follows when there is room again.
+                    // The writers continue, and the replica follows when there is room again.
                     try peer.send(.writeLoop(WriteLoad(seconds: 30, commits: 200)))
                     #expect(try peer.report().commits == 200)
                     try volume.empty()
@@ -219,7 +219,7 @@ extension ProcessTests {
         #endif
 
         /// **K13**, **Y3**.
-        @Test func aLitestreamOfSomebodyElseIsRecognised() throws {
+        @Test func aLitestreamOfAnotherOwnerIsRecognised() throws {
             try PeerFleet.run(ofOneUser: true) { fleet in
                 let peer = try fleet.spawnOpen("app", options: PeerOptions(checkpointing: .automatic(threshold: 100)))
                 let litestream = try fleet.spawn(
@@ -283,7 +283,7 @@ final class ReplicationProcess {
         session = ProgramSession(process)
     }
 
-    /// The next status of this state. Others before it are skipped.
+    /// The next status of this state. Other states before it are skipped.
     @discardableResult
     func wait(for state: ReplicationStatus.State) throws -> ReplicationStatus {
         let decoder = JSONDecoder()

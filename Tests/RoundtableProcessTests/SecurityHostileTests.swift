@@ -7,20 +7,20 @@
     import Testing
 
     extension ProcessTests {
-        /// A participant that follows the formats and lies costs the others time, and nothing else (`docs/SECURITY.md`; rules G1–G3).
+        /// A participant that follows the formats and lies costs other participants time, and nothing else (`docs/SECURITY.md`; rules G1–G3).
         @Suite(.enabled(if: isSuperuser, "only the superuser can start a process as another user"))
         struct SecurityHostile {
             /// The busy timeout of the writers, in ms.
             private static let timeout = 2000
 
-            /// A user who may write the control block alone: nobody who may not write the database can do more than this.
+            /// A user who may write the control block alone: a user who may not write the database can do no more than this.
             ///
             ///     writers, observers        hostile
             ///     write, observe
             ///                               lies
-            ///     go on, each within its busy timeout
+            /// continue, each within its busy timeout
             ///                               ends
-            ///     lack no row, and are told of each
+            /// lack no row, and are notified of each
             @Test(.long(oneIn: 32), .timeLimit(.minutes(1)), arguments: Lie.allCases)
             func whileTwoWrite(lie: Lie) throws {
                 var random = SeededGenerator()
@@ -71,7 +71,7 @@
                         let bound = lie.exhaustsTimeout ? Double(Self.timeout) + 1000 : 1500
                         trial.expect("longest wait of \(writer)", report.longestWait, atMost: bound)
                     }
-                    // The next commit is told, whatever was hidden before it.
+                    // The next commit is reported, whatever was hidden before it.
                     let last = writers[0]
                     try last.call(.write(rows: 1))
                     let rows = try fleet.authors().count

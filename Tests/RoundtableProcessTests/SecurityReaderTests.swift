@@ -9,7 +9,7 @@
     import Testing
 
     extension ProcessTests {
-        /// A user who may only read a database can hold read locks on its files, which keep others out (`docs/SECURITY.md`, **SA5**, **SA6**).
+        /// A user who may only read a database can hold read locks on its files, which lock out other users (`docs/SECURITY.md`, **SA5**, **SA6**).
         /// That is not prevented, but errors, `status` and `doctor` name the process and its user.
         @Suite(.enabled(if: Program.python != nil, "python3 is not installed"))
         struct SecurityReader {
@@ -103,7 +103,7 @@
                 }
             }
 
-            /// After a crash, the wal-index must be recovered, which byte 120 does not allow: SQLite gives up after 10 s.
+            /// After a crash, the wal-index must be recovered, which byte 120 does not allow: SQLite stops trying after 10 s.
             @Test(.long(), .timeLimit(.minutes(1)))
             func afterACrashTheErrorNamesTheReader() throws {
                 try PeerFleet.run { fleet in

@@ -33,7 +33,7 @@ extension ProcessTests {
                         count + (try SharedWriteJournal.read(journal(of: name))).count { $0.outcome == .acknowledged }
                     }
                 }
-                // A fast machine reaches the target before anybody is killed.
+                // A fast machine reaches the target before any process is killed.
                 while try acknowledged() < target || kills < Self.fewestKills {
                     usleep(.random(in: 0...200_000, using: &random))
                     let victim = living.remove(at: .random(in: living.indices, using: &random))
@@ -60,9 +60,9 @@ extension ProcessTests {
                 for name in names {
                     let counts = rows[name] ?? [:]
                     #expect(counts.values.allSatisfy { $0 == 1 }, "\(name): a write is there twice")
-                    var told: Set<Int> = []
+                    var reported: Set<Int> = []
                     for (outcome, number) in try SharedWriteJournal.read(journal(of: name)) {
-                        told.insert(number)
+                        reported.insert(number)
                         switch outcome {
                         case .acknowledged:
                             totals.acknowledged += 1
@@ -75,8 +75,8 @@ extension ProcessTests {
                             if counts[number] != nil { Issue.record("\(name): write \(number) failed, and is there") }
                         }
                     }
-                    // Of the others, no caller was told, because the process was killed before.
-                    #expect(counts.keys.count { !told.contains($0) } <= tasks)
+                    // For the other writes, no caller received an outcome, because the process was killed before.
+                    #expect(counts.keys.count { !reported.contains($0) } <= tasks)
                 }
                 print("\(totals.acknowledged) acknowledged, \(totals.failed) failed, \(kills) kills")
                 // Without this, nothing was tested.

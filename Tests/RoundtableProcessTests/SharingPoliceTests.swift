@@ -9,7 +9,7 @@
         /// A program that shares by snapshot files and the outbox alone holds nothing that a system could kill it for, at no moment, and needs
         /// no notice.
         @Suite(.serialized) struct SharingUnderPolice {
-            @Test(.timeLimit(.minutes(5))) func nobodyIsConvicted() throws {
+            @Test(.timeLimit(.minutes(5))) func noProcessIsConvicted() throws {
                 let random = SeededGenerator()
                 try PeerFleet.run { fleet in
                     try withPolice(.reporting(.strict)) { police in
@@ -51,7 +51,7 @@
                 }
             }
 
-            /// What an outbox with a lock file would meet.
+            /// What happens to an outbox with a lock file.
             @Test(.timeLimit(.minutes(1)), .enabled(if: Program.python != nil, "python3 is not installed"))
             func aLockInTheOutboxIsConvicted() throws {
                 try PeerFleet.run { fleet in

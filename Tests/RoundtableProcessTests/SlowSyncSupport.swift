@@ -4,10 +4,10 @@
     import RoundtableKernel
     import RoundtableTestSupport
 
-    /// A library that delays `fsync` and `fdatasync` in the programs that preload it (`ld.so(8)`): what a slow disk does, and one that others use.
+    /// A library that delays `fsync` and `fdatasync` in the programs that preload it (`ld.so(8)`), as a slow disk does, or one that is in use.
     ///
     /// SQLite's unix VFS calls both directly: no system call of ours, and none that SQLite lets a program replace. It is compiled here, because
-    /// it belongs to this test alone, and must not come near a product.
+    /// it belongs to this test alone, and must not be in a product.
     enum SlowSync {
         /// In milliseconds.
         static let variable = "ROUNDTABLE_SYNC_DELAY"

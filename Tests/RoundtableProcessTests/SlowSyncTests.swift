@@ -50,7 +50,7 @@
                     )
                     #expect(convictions == [])
                     #expect(hasHappened(), "nothing of what is tested has happened")
-                    // What was inside at the end of the grace was rolled back, and the writer told.
+                    // What was inside at the end of the grace was rolled back, and the writer got the error.
                     let report = try writer.stopLoop()
                     #expect(report.errors.allSatisfy { $0.contains("the database was suspended") }, "\(report.errors)")
                     try Ledger(of: fleet.database).expectEverything(acknowledgedBy: [writer])

@@ -12,7 +12,7 @@ extension ProcessTests {
             try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".new") }
         }
 
-        /// Writers are killed at random moments while others read all the time: nobody ever reads half a value, and what the dead leave is
+        /// Writers are killed at random moments while readers read all the time: no reader ever reads half a value, and what the dead leave is
         /// removed by the next.
         @Test(.timeLimit(.minutes(5)), arguments: [1, 3])
         func writersAreKilled(count: Int) throws {
@@ -42,7 +42,7 @@ extension ProcessTests {
                     for writer in writers { try writer.process.killAndReap() }
                     abandoned += try unfinished(in: folder).count
                 }
-                #expect(abandoned >= 5, "hardly anybody was killed in the middle of writing")
+                #expect(abandoned >= 5, "hardly any process was killed in the middle of writing")
                 try fleet.spawn().call(.snapshotFile(.write(path: path, number: 7)))
                 #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["état.snapshot"])
                 for reader in readers {
@@ -64,18 +64,18 @@ extension ProcessTests {
         @Test(.timeLimit(.minutes(2))) func aReaderWithoutAWatch() throws {
             try PeerFleet.run { fleet in
                 let path = fleet.databaseFolder.appendingPathComponent("state").path
-                let log = fleet.folder.appendingPathComponent("told").path
+                let log = fleet.folder.appendingPathComponent("values").path
                 let (reader, writer) = (try fleet.spawn("widget"), try fleet.spawn("app"))
                 try reader.call(.inject([Fault(.inotify, errno: EMFILE), Fault(.kqueue, errno: EMFILE)]))
                 try reader.call(.snapshotFile(.follow(path: path, log: log)))
                 for number in 1...5 {
                     try writer.call(.snapshotFile(.write(path: path, number: number)))
-                    try eventually("the widget is told of \(number)") { ProgressFile.count(at: log) == number }
+                    try eventually("the widget is notified of \(number)") { ProgressFile.count(at: log) == number }
                 }
-                // From when there is one, it is told at once again.
+                // Once folders can be watched, it is notified at once again.
                 try reader.call(.inject([]))
                 try writer.call(.snapshotFile(.write(path: path, number: 6)))
-                try eventually("the widget is told of 6") { ProgressFile.count(at: log) == 6 }
+                try eventually("the widget is notified of 6") { ProgressFile.count(at: log) == 6 }
             }
         }
 
@@ -84,17 +84,17 @@ extension ProcessTests {
         func aReaderWakes() throws {
             try PeerFleet.run { fleet in
                 let path = fleet.databaseFolder.appendingPathComponent("state").path
-                let log = fleet.folder.appendingPathComponent("told").path
+                let log = fleet.folder.appendingPathComponent("values").path
                 let (reader, writer) = (try fleet.spawn("widget"), try fleet.spawn("app"))
                 try reader.call(.snapshotFile(.follow(path: path, log: log)))
                 var times: [Duration] = []
                 for number in 1...200 {
                     let begun = ContinuousClock.now
                     try writer.call(.snapshotFile(.write(path: path, number: number)))
-                    try eventually("the widget is told of \(number)") { ProgressFile.count(at: log) == number }
+                    try eventually("the widget is notified of \(number)") { ProgressFile.count(at: log) == number }
                     times.append(ContinuousClock.now - begun)
                 }
-                print("write → told, with the test's own 0.5 ms: p50 \(times.sorted()[100])")
+                print("write → notified, with the test's own 0.5 ms: p50 \(times.sorted()[100])")
                 // On Linux, the threads of tasks wake once a second, each. One that asks four times a second would wake more often.
                 let seconds: TimeInterval = 3
                 try eventually("the widget sleeps", within: .seconds(60)) {
@@ -105,7 +105,7 @@ extension ProcessTests {
                 }
                 // It was asleep, not dead.
                 try writer.call(.snapshotFile(.write(path: path, number: 201)))
-                try eventually("the widget is told") { ProgressFile.count(at: log) == 201 }
+                try eventually("the widget is notified") { ProgressFile.count(at: log) == 201 }
             }
         }
     }

@@ -33,7 +33,7 @@ extension ProcessTests {
             }
         }
 
-        /// Python's sqlite3, the same.
+        /// Python's sqlite3, with the same protocol.
         private func spawnPython(_ fleet: PeerFleet) throws -> Stranger {
             let python = try #require(Program.python)
             let script = """
@@ -62,8 +62,8 @@ extension ProcessTests {
             "INSERT INTO entry (author, n, part) VALUES ('stranger', \(row), 0)"
         }
 
-        /// From the moment when the stranger is told to commit until the value is told: more than the wait that counts. The longest
-        /// wait is counted from the commit's return, because a sync of the stranger comes before others can see its commit, and
+        /// The delay from the request to commit until the value is reported: more than the wait that counts. The longest
+        /// wait is counted from the commit's return, because a sync of the stranger comes before other processes can see its commit, and
         /// may take as long as the disk likes.
         private func measure(_ name: String, _ spawn: (PeerFleet) throws -> Stranger) throws {
             var random = SeededGenerator()
@@ -76,17 +76,17 @@ extension ProcessTests {
                 var longest = observers.map { _ in 0.0 }
                 var longestCommit = 0.0
                 for row in 2...101 {
-                    // At any moment of the pause after which files are watched anew.
+                    // At any moment of the pause after which files are watched again.
                     usleep(.random(in: 0...25_000, using: &random))
                     let began = MonotonicClock.now
                     try stranger.execute(insert(row))
                     let committed = MonotonicClock.now
                     longestCommit = max(longestCommit, Double(committed - began) / 1e6)
                     for (index, observer) in observers.enumerated() {
-                        let told = try observer.waitForValue(row)
-                        delays[index].append(Double(told - began) / 1e6)
-                        // The value may be told before the stranger's answer has arrived here.
-                        longest[index] = max(longest[index], Double(told) / 1e6 - Double(committed) / 1e6)
+                        let receivedAt = try observer.waitForValue(row)
+                        delays[index].append(Double(receivedAt - began) / 1e6)
+                        // The value may be reported before the stranger's answer has arrived here.
+                        longest[index] = max(longest[index], Double(receivedAt) / 1e6 - Double(committed) / 1e6)
                     }
                 }
                 for (observer, (delays, longest)) in zip(observers, zip(delays, longest)) {
@@ -94,7 +94,7 @@ extension ProcessTests {
                     let median = percentile(0.5, ofSorted: sorted)
                     print("\(name) → value in '\(observer.peer.name)': p50 \(median) ms, max \(longest) ms")
                     print("\(name): its longest commit took \(longestCommit) ms")
-                    // The tail meets the other programs of the machine.
+                    // Other programs of the machine affect the tail.
                     trial.expect("95th percentile", percentile(0.95, ofSorted: sorted), atMost: 50)
                     trial.expect("longest", longest, atMost: 200)
                     try observer.waitForChange(101)
@@ -115,24 +115,24 @@ extension ProcessTests {
         @Test(.timeLimit(.minutes(1))) func pool() throws { try measure("GRDB pool", spawnPool) }
 
         /// A sync comes between the last write and the commit; a big transaction writes to the WAL before it commits; a checkpoint
-        /// empties the WAL; `VACUUM` writes everything anew.
+        /// empties the WAL; `VACUUM` writes everything again.
         @Test(.timeLimit(.minutes(1)), .enabled(if: Program.python != nil, "python3 is not installed"))
         func whatStrangersDo() throws {
             try PeerFleet.runTimed { fleet, trial in
                 let observers = try spawnObservers(fleet)
                 let stranger = try spawnPython(fleet)
                 var row = 0
-                func expectToBeTold(_ what: Comment, _ rows: Int = 1) throws {
+                func expectNotification(_ what: Comment, _ rows: Int = 1) throws {
                     row += rows
                     for observer in observers {
-                        try observer.expectToBeTold(row, in: trial)
+                        try observer.expectNotification(row, in: trial)
                         #expect(try observer.values.last?.lastRow == row, what)
                     }
                 }
                 try stranger.execute("PRAGMA synchronous = FULL")
                 for _ in 0..<10 {
                     try stranger.execute(insert(row + 1))
-                    try expectToBeTold("synchronous")
+                    try expectNotification("synchronous")
                 }
                 try stranger.execute("PRAGMA cache_size = 10")
                 for rows in [20_000, 5000] {
@@ -140,31 +140,31 @@ extension ProcessTests {
                     try stranger.execute(Self.insertMany(rows, after: row))
                     let size = try FileManager.default.attributesOfItem(atPath: fleet.database.path + "-wal")[.size]
                     #expect((size as? Int ?? 0) > 100_000, "it has spilled into the WAL")
-                    // Seen, and not told: it may be rolled back.
+                    // The commit is seen, and not reported: it may be rolled back.
                     for observer in observers { #expect(try observer.values.last?.lastRow == row) }
                     try stranger.execute("COMMIT")
-                    try expectToBeTold("spilled", rows)
+                    try expectNotification("spilled", rows)
                 }
                 try stranger.execute("BEGIN IMMEDIATE")
                 try stranger.execute(Self.insertMany(20_000, after: row))
                 try stranger.execute("ROLLBACK")
                 try stranger.execute(insert(row + 1))
-                try expectToBeTold("after a rollback")
+                try expectNotification("after a rollback")
                 try stranger.execute("PRAGMA wal_checkpoint(TRUNCATE)")
                 try stranger.execute(insert(row + 1))
-                try expectToBeTold("after a checkpoint")
+                try expectNotification("after a checkpoint")
                 try stranger.execute("PRAGMA wal_checkpoint(RESTART)")
                 try stranger.execute(insert(row + 1))
-                try expectToBeTold("after another")
+                try expectNotification("after another")
                 let before = try observers.map { try $0.changes.count }
                 try stranger.execute("VACUUM")
                 for (observer, count) in zip(observers, before) {
                     let start = MonotonicClock.now
-                    try eventually("\(observer.peer) is told of VACUUM") { try observer.changes.count > count }
-                    trial.expect("VACUUM is told", Double(MonotonicClock.now - start) / 1e6, atMost: 1000)
+                    try eventually("\(observer.peer) is notified of VACUUM") { try observer.changes.count > count }
+                    trial.expect("VACUUM is reported", Double(MonotonicClock.now - start) / 1e6, atMost: 1000)
                 }
                 try stranger.execute(insert(row + 1))
-                try expectToBeTold("after VACUUM")
+                try expectNotification("after VACUUM")
                 for observer in observers { try observer.expectFinalState(rows: row) }
             }
         }
@@ -176,7 +176,7 @@ extension ProcessTests {
             """
         }
 
-        /// A stranger that is killed inside of a transaction has committed nothing; the next one is told.
+        /// A stranger that is killed inside of a transaction has committed nothing; the next one is reported.
         @Test(.timeLimit(.minutes(1)), .enabled(if: Program.python != nil, "python3 is not installed"))
         func strangersThatAreKilled() throws {
             try PeerFleet.runTimed { fleet, trial in
@@ -193,13 +193,13 @@ extension ProcessTests {
                     } else {
                         try spawnPython(fleet).execute(insert(row))
                     }
-                    for observer in observers { try observer.expectToBeTold(row, in: trial) }
+                    for observer in observers { try observer.expectNotification(row, in: trial) }
                 }
                 for observer in observers { try observer.expectFinalState(rows: 5) }
             }
         }
 
-        /// Those who know the ring write at the same time as one who does not: nothing is missed, and all ends well.
+        /// Programs that know the ring write at the same time as one that does not: nothing is missed, and the final state is right.
         @Test(.timeLimit(.minutes(1)), .enabled(if: Program.python != nil, "python3 is not installed"))
         func besideParticipants() throws {
             try PeerFleet.run { fleet in

@@ -64,7 +64,7 @@ extension ProcessTests {
             }
         }
 
-        /// One that has the database to itself (`PRAGMA locking_mode = EXCLUSIVE`) keeps everybody from opening it, and is named.
+        /// A stranger that locks the database (`PRAGMA locking_mode = EXCLUSIVE`) prevents all participants from opening it, and is named.
         @Test(.timeLimit(.minutes(1)), .enabled(if: hasShell, "/usr/bin/sqlite3 is not installed"))
         func exclusiveStrangerIsNamed() throws {
             try PeerFleet.run { fleet in
@@ -90,7 +90,7 @@ extension ProcessTests {
 
         #if os(Linux)
             /// A program reads a database with a rollback journal. Another connection of this process waits for that read to
-            /// end, and keeps new readers out meanwhile. The error names the program, because all wait for its read.
+            /// end, and locks out new readers meanwhile. The error names the program, because all wait for its read.
             @Test(.timeLimit(.minutes(1)), .enabled(if: hasShell, "/usr/bin/sqlite3 is not installed"))
             func aReaderThatAWriterWaitsForIsNamed() throws {
                 try PeerFleet.run { fleet in
@@ -109,7 +109,7 @@ extension ProcessTests {
                         #expect(throws: Never.self) { try result.get() }
                         committed.signal()
                     }
-                    try eventually("the writer keeps new readers out") {
+                    try eventually("the writer locks out new readers") {
                         do {
                             try DatabaseQueue(path: url.path).read {
                                 _ = try Row.fetchOne($0, sql: "SELECT * FROM entry")

@@ -14,7 +14,7 @@ extension ProcessTests {
     /// Torn, truncated, flipped, empty and foreign files, and what is no file, in every place, while everything runs.
     @Suite struct StrayFiles {
         /// The model is simple: a sender's commands 1, 2, 3 … are applied once each, in this order, whatever lies about (rules X1, X4, X6, X9, X10),
-        /// and the snapshot file tells of all of them in the end (V5 to V8). The stray commands carry the number 0, which nobody submits.
+        /// and the snapshot file shows all of them in the end (V5 to V8). The stray commands carry the number 0, which no process submits.
         @Test(.long(), .timeLimit(.minutes(10))) func everywhere() throws {
             let (count, last) = isLongRun ? (4, 3000) : (4, 150)
             var random = SeededGenerator()
@@ -25,7 +25,7 @@ extension ProcessTests {
                     withIntermediateDirectories: false
                 )
                 let file = SnapshotFile<PeerSnapshotValue>(at: state, as: "test")
-                let log = fleet.folder.appendingPathComponent("told").path
+                let log = fleet.folder.appendingPathComponent("values").path
                 let follower = try fleet.spawn("follower")
                 try follower.call(.snapshotFile(.follow(path: state.path, log: log)))
                 func newOwner(_ number: Int) throws -> Peer {
@@ -68,7 +68,7 @@ extension ProcessTests {
                 print("\(thrown) stray files in \(thrower.counts.count) kinds and places; \(owners) owners")
                 #expect(thrown > 100, "too few were thrown")
 
-                // Whoever asks is answered, where nothing stands in the way.
+                // A program that asks is answered, where nothing prevents it.
                 let asker = try CommandOutbox(forDatabaseAt: fleet.database, as: "asker")
                 for _ in 0..<20 {
                     let command = PeerCommandEntry(
@@ -78,8 +78,8 @@ extension ProcessTests {
                     if thrower.blockedAnswers.contains(command.id) { continue }
                     #expect(try asker.outcome(of: command.id, within: .seconds(20)) == .applied)
                 }
-                // The next owner puts right what was thrown onto the snapshot file last, but for what is somebody else's (V10): who has put
-                // that there takes it away.
+                // The next owner repairs what was thrown onto the snapshot file last, except a file of another program (V10): that program must
+                // remove it.
                 owner.process.end()
                 if thrower.isForeignInPlaceOfSnapshot {
                     let found = try [UInt8](Data(contentsOf: state))
@@ -91,13 +91,13 @@ extension ProcessTests {
                 }
                 _ = try newOwner(owners + 1)
                 do {
-                    try eventually("the snapshot tells of all", within: .seconds(20)) {
+                    try eventually("the snapshot shows all", within: .seconds(20)) {
                         try file.read().value?.number == count * last && ProgressFile.count(at: log) == count * last
                     }
                 } catch {
                     let bytes = (try? Data(contentsOf: state).prefix(16)).map(Array.init)
-                    let told = ProgressFile.count(at: log)
-                    throw TestKitError("\(error): \(try file.read()), begins with \(bytes ?? []), told \(told)")
+                    let received = ProgressFile.count(at: log)
+                    throw TestKitError("\(error): \(try file.read()), begins with \(bytes ?? []), received \(received)")
                 }
                 for peer in fleet.peers where peer.name.hasPrefix("owner") { peer.process.end() }
                 for sender in senders { try fleet.expectOnceInOrder(sender: sender.number, through: last) }
@@ -127,7 +127,7 @@ private struct StrayFileThrower {
     private let templates: [[UInt8]]
     private let snapshot: [UInt8]
     private(set) var counts: [String: Int] = [:]
-    /// What was thrown there last has been nobody's snapshot.
+    /// What was thrown there last has been no snapshot of any program.
     var isForeignInPlaceOfSnapshot: Bool {
         // By now, an owner may have replaced what was thrown before.
         let beginning = (try? Data(contentsOf: URL(fileURLWithPath: state)))?.prefix(6) ?? Data()
@@ -160,7 +160,7 @@ private struct StrayFileThrower {
         let kind = Kind.allCases.randomElement(using: &random)!
         let sender = Int.random(in: 1...senders, using: &random)
         let path = path(in: place, kind, sender, using: &random)
-        // Nobody replaces a folder by a file, so that nothing could be published there any more.
+        // No program replaces a folder by a file, so that nothing could be published there any more.
         if place == .snapshot, [.folder, .pipe, .socket].contains(kind) { return }
         let template = place == .snapshot || place == .beside ? snapshot : templates[sender - 1]
         put(kind, at: path, template, replacing: place == .snapshot, using: &random)
@@ -206,7 +206,7 @@ private struct StrayFileThrower {
         }
     }
 
-    /// A file is first empty, then in part, then all there: who looks meanwhile finds it torn. What is there already stays, if it does not
+    /// A file is first empty, then in part, then all there: a reader finds it torn meanwhile. What is there already stays, if it does not
     /// replace that. What fails, fails.
     private func put(
         _ kind: Kind,

@@ -59,7 +59,7 @@
                 }
             }
 
-            /// One that comes to be connected while it is about to be frozen hears of it, and answers; it opens its database after it.
+            /// A process that connects while it is about to be frozen hears of it, and answers; it opens its database after it.
             @Test(.timeLimit(.minutes(1))) func connectsDuringTheNotice() throws {
                 var terms = SuspensionTerms.reporting()
                 terms.notice = .seconds(2)
@@ -77,7 +77,7 @@
                 }
             }
 
-            /// Short transactions: none is convicted, none fails, and those that meet the closed gate wait.
+            /// Short transactions: none is convicted, none fails, and those that find the gate closed wait.
             @Test(.long(), .timeLimit(.minutes(2)), arguments: Terms.all) func shortTransactions(_ terms: Terms) throws
             {
                 let load = WriteLoad(seconds: 300)
@@ -91,8 +91,8 @@
                 }
             }
 
-            /// Transactions that do not end within the notice: rolled back, and the writer is told. It has 100 ms for that, which a machine
-            /// may spend on others, so some convictions are the machine's. Without the gate, all would be convicted.
+            /// Transactions that do not end within the notice are rolled back, and the writer gets the error. It has 100 ms for that, which a machine
+            /// may spend on other processes, so some convictions are the machine's. Without the gate, all would be convicted.
             @Test(.long(), .timeLimit(.minutes(2)), arguments: Terms.all) func longTransactions(_ terms: Terms) throws {
                 let load = WriteLoad(seconds: 300, rows: nil)
                 try judge(

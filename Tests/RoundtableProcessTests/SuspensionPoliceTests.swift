@@ -79,7 +79,7 @@
                 }
             }
 
-            /// All threads stand still for as long as the freeze lasts, and go on after it.
+            /// All threads stand still for as long as the freeze lasts, and continue after it.
             @Test(.timeLimit(.minutes(1))) func nothingRunsMeanwhile() throws {
                 try withProgram(.reporting()) { police, program in
                     // Each thread has its longest gap, and the number of its rounds.
@@ -104,7 +104,7 @@
                 }
             }
 
-            /// Whatever happens, nothing stays stopped: what was launched is ended, and what was not goes on.
+            /// Whatever happens, nothing stays stopped: what was launched is ended, and what was not continues.
             @Test(.timeLimit(.minutes(1))) func nothingIsLeftBehind() throws {
                 try PeerFleet.run { fleet in
                     let program = try PythonProgram(fleet)
@@ -136,7 +136,7 @@
                 }
             }
 
-            /// The same with notice: a shell blocks all signals until its child has run `exec`, which is not handling SIGTSTP.
+            /// A freeze with notice: a shell blocks all signals until its child has run `exec`, which is not handling SIGTSTP.
             @Test(.long(), .timeLimit(.minutes(1))) func spawnsAllTheTimeWithNotice() throws {
                 var terms = SuspensionTerms.reporting()
                 terms.notice = .milliseconds(5)
@@ -147,7 +147,7 @@
                 }
             }
 
-            /// A child that was stopped between vfork(2) and `exec` keeps its parent from stopping (rule J1).
+            /// A child that was stopped between vfork(2) and `exec` prevents its parent from stopping (rule J1).
             ///
             ///     parent              child                    police
             ///     vfork, waits
@@ -186,7 +186,7 @@
                 }
             }
 
-            /// A process whose main thread has ended, and others not, is no dead one.
+            /// A process whose main thread has ended, and other threads have not, is no dead one.
             @Test(.timeLimit(.minutes(1))) func mainThreadHasEnded() throws {
                 try withProgram(.reporting()) { police, program in
                     try program.run(Self.lock)
@@ -211,7 +211,7 @@
 
             // MARK: Notice
 
-            /// A message to who is connected, in time to let go of a lock; the answer is recorded.
+            /// A message to a connected program, in time to release a lock; the answer is recorded.
             @Test(.timeLimit(.minutes(1))) func noticeByMessage() throws {
                 var terms = SuspensionTerms()
                 terms.notice = .milliseconds(500)
@@ -227,16 +227,16 @@
                 }
             }
 
-            /// A signal to who handles it. Who does not is left alone until the freeze: by default, SIGTSTP would be that.
+            /// A signal to a program that handles it. One that does not is left alone until the freeze: by default, SIGTSTP would be that.
             @Test(.timeLimit(.minutes(1)), arguments: [true, false]) func noticeBySignal(isHandled: Bool) throws {
                 var terms = SuspensionTerms()
                 terms.notice = .milliseconds(500)
                 try withProgram(terms) { police, program in
-                    try program.run("import os, signal, threading; told = []")
+                    try program.run("import os, signal, threading; received = []")
                     try program.run(Self.lock)
                     if isHandled {
-                        // As a program does that means to stop itself once it has let go.
-                        let handle = "told.append(1), \(Self.unlock), os.kill(os.getpid(), signal.SIGSTOP)"
+                        // As a program does that means to stop itself once it has released the lock.
+                        let handle = "received.append(1), \(Self.unlock), os.kill(os.getpid(), signal.SIGSTOP)"
                         try program.run("signal.signal(signal.SIGTSTP, lambda *_: (\(handle)))")
                     } else {
                         try program.run("threading.Timer(0.1, lambda: \(Self.unlock)).start()")
@@ -244,12 +244,12 @@
                     let verdict = try police.freeze(program.pid)
                     #expect(verdict.outcome == .released, "\(verdict)")
                     #expect(verdict.notified == (isHandled ? 1 : 0))
-                    #expect(try program.run("answer = str(len(told))") == (isHandled ? "1" : "0"))
+                    #expect(try program.run("answer = str(len(received))") == (isHandled ? "1" : "0"))
                 }
             }
 
-            /// In an orphaned process group, SIGTSTP stops nobody: who has let go and stops itself goes on, and is not convicted for what it
-            /// takes then (rule J9). Who does not handle the signal is.
+            /// In an orphaned process group, SIGTSTP stops no process: one that has released its lock and stops itself continues. It is not convicted
+            /// for what it takes then (rule J9). One that does not handle the signal is convicted.
             @Test(.timeLimit(.minutes(1)), arguments: [true, false], [true, false])
             func orphanedProcessGroup(isOrphaned: Bool, isHandled: Bool) throws {
                 var terms = SuspensionTerms()
@@ -292,7 +292,7 @@
                             "\(String(describing: error))"
                         )
                         #expect(error?.description.contains("group is orphaned") == true)
-                        try eventually("it goes on") { ProcessTable.entry(pid)?.isStopped == false }
+                        try eventually("it continues") { ProcessTable.entry(pid)?.isStopped == false }
                         // Another notice, or none, is a judgement.
                         police.terms.notice = nil
                         #expect(try police.freeze(pid).outcome == .convicted)
@@ -300,8 +300,8 @@
                 }
             }
 
-            /// While it begins a thread, the C library blocks all signals. Whoever does that does not handle SIGTSTP: it would be stopped before its time.
-            @Test(.timeLimit(.minutes(1))) func noSignalToWhoBeginsThreads() throws {
+            /// While it begins a thread, the C library blocks all signals. Such a program does not handle SIGTSTP: it would be stopped too early.
+            @Test(.timeLimit(.minutes(1))) func noSignalToAProgramThatBeginsThreads() throws {
                 var terms = SuspensionTerms()
                 terms.notice = .milliseconds(500)
                 try withProgram(terms) { police, program in
@@ -314,8 +314,8 @@
                 }
             }
 
-            /// A message to who connects during the notice: here, because of the signal. Told in two ways, it counts once.
-            @Test(.timeLimit(.minutes(1))) func noticeToWhoConnectsMeanwhile() throws {
+            /// A message to a program that connects during the notice: here, because of the signal. If it is notified in two ways, it counts once.
+            @Test(.timeLimit(.minutes(1))) func noticeToAProgramThatConnectsMeanwhile() throws {
                 var terms = SuspensionTerms()
                 terms.notice = .milliseconds(500)
                 try withProgram(terms) { police, program in
@@ -335,7 +335,7 @@
                 }
             }
 
-            /// Without notice, nobody is told.
+            /// Without notice, no program is notified.
             @Test(.timeLimit(.minutes(1))) func noNotice() throws {
                 try withProgram(.reporting()) { police, program in
                     try connect(program)
@@ -347,7 +347,7 @@
 
             // MARK: Assertions
 
-            /// Who holds an assertion is frozen when it ends it, and not before.
+            /// A holder of an assertion is frozen when it ends it, and not before.
             @Test(.timeLimit(.minutes(1))) func assertionPutsTheFreezeOff() throws {
                 var terms = SuspensionTerms()
                 terms.notice = .zero
@@ -367,7 +367,7 @@
                 }
             }
 
-            /// An assertion that was sent before the process stopped counts, though nobody has granted it yet.
+            /// An assertion that was sent before the process stopped counts, though the police has not granted it yet.
             ///
             ///     program                      police
             ///                                  freeze: no assertion, SIGSTOP
@@ -399,7 +399,7 @@
                 }
             }
 
-            /// Who does not end it is told that its time is up, and frozen all the same; then none is granted.
+            /// A holder that does not end it is notified that its time is up, and frozen all the same; then none is granted.
             @Test(.timeLimit(.minutes(1))) func assertionExpires() throws {
                 var terms = SuspensionTerms()
                 terms.notice = .zero
@@ -455,7 +455,7 @@
 
             // MARK: Patrol
 
-            /// A patrol tells what it did, and ends when the process does.
+            /// A patrol reports what it did, and ends when the process does.
             @Test(.timeLimit(.minutes(1))) func patrol() throws {
                 try PeerFleet.run { fleet in
                     try withPolice(.reporting()) { police in

@@ -5,7 +5,7 @@
     import Testing
 
     extension ProcessTests {
-        /// GRDB before the police, as a measurement that can be repeated: what its users meet, and that the police finds it.
+        /// GRDB before the police, as a measurement that can be repeated: what its users get, and that the police finds it.
         @Suite(.serialized) struct SuspensionOfPools {
             struct Case: CustomTestStringConvertible {
                 let observes: Bool
@@ -23,7 +23,7 @@
             private static let notice = Duration.milliseconds(50)
 
             /// The bounds are wide: how often a writer without a pause is within a transaction depends on the machine. That
-            /// there is not one conviction does not, unless the machine keeps the writer from running until the notice is over.
+            /// there is not one conviction does not, unless the machine prevents the writer from running until the notice is over.
             static let cases = [
                 Case(observes: false, milliseconds: 0, notice: notice, expected: 0.2...1),
                 Case(observes: false, milliseconds: 5, notice: notice, expected: 0.6...1),

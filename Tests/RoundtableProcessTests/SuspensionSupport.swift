@@ -3,7 +3,7 @@
     import RoundtableTestSupport
     import Testing
 
-    /// A Python program that does what it is told, line by line.
+    /// A Python program that executes what it receives, line by line.
     final class PythonProgram {
         private let session: ProgramSession
 
@@ -40,7 +40,7 @@
     }
 
     extension SuspensionTerms {
-        /// Without notice; the process goes on.
+        /// The freeze is without notice; the process continues.
         static func reporting(_ law: SuspensionLaw = .documented) -> SuspensionTerms {
             var terms = SuspensionTerms()
             terms.law = law
@@ -51,7 +51,7 @@
     }
 
     extension PoliceReport {
-        /// Nobody was convicted. A process whose transactions take so long has the rest of the notice to end one: a machine that convicts it has
+        /// No process was convicted. A process whose transactions take so long has the rest of the notice to end one: a machine that convicts it has
         /// delayed it for that rest at least.
         func expectTimelyRelease(
             after transaction: Duration = .zero,

@@ -62,7 +62,7 @@
                 if one.defect == .hangs { arguments += ["--patience", "4"] }
                 if let defect = one.defect { arguments += ["--defect", defect.rawValue] }
                 let (output, problems, counts) = try sweep(arguments)
-                // A sweep that kills nobody and lets nothing fail finds nothing either.
+                // A sweep that kills no process and lets nothing fail finds nothing either.
                 #expect(counts["errorsTaken"] as? Int ?? 0 > (one.only == nil ? 2 : 0), "\(counts)")
                 if one.only == nil { #expect(counts["killsTaken"] as? Int ?? 0 > 0, "\(counts)") }
                 if let complaint = one.complaint {

@@ -20,7 +20,7 @@
     enum LongWriteCount: String {
         /// It does not end by itself.
         case endless = ""
-        /// The same, until `PeerFleet.setCount`: no machine is so fast that the first run ends before it is interrupted.
+        /// It does not end before `PeerFleet.setCount`: no machine is so fast that the first run ends before it is interrupted.
         case setLater = " LIMIT (SELECT max(n) FROM longWriteCount)"
     }
 

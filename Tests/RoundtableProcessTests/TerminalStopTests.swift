@@ -8,7 +8,7 @@
     import Testing
 
     extension ProcessTests {
-        /// Ctrl-Z: others wait no longer than the grace (rule F8).
+        /// Ctrl-Z: other processes wait no longer than the grace (rule F8).
         @Suite(.serialized) struct TerminalStop {
             private static let grace = 20.0
             /// The default of `suspendAllOnTerminalStop(grace:)`.
@@ -20,9 +20,9 @@
             private static let rows = 1000
 
             /// `sql` in the middle of a write that does not end by itself. Another process begins to write when the signal is sent.
-            /// Beside it SIGSTOP, which nobody can catch: locked out until the busy timeout.
+            /// For comparison SIGSTOP, which no process can catch: the other process is locked out until the busy timeout.
             @Test(.timeLimit(.minutes(2)), arguments: [SIGTSTP, SIGTTIN, SIGTTOU])
-            func othersWaitNoLongerThanTheGrace(_ number: Int32) throws {
+            func otherProcessesWaitNoLongerThanTheGrace(_ number: Int32) throws {
                 var random = SeededGenerator()
                 try PeerFleet.runTimed(inMemory: true) { fleet, trial in
                     let other = try fleet.spawnOpen("other", options: PeerOptions(busyTimeout: 1000))
@@ -42,7 +42,7 @@
                         tool.end()
                     }
                     let sorted = waits.sorted().map { Int($0) }
-                    print("signal \(number): others waited \(sorted) ms")
+                    print("signal \(number): other processes waited \(sorted) ms")
                     trial.expect("longest wait", waits.max() ?? .nan, atMost: Self.grace + Self.slack)
 
                     let frozen = try fleet.spawnLongWrite()
@@ -54,7 +54,7 @@
                 }
             }
 
-            /// After SIGCONT, the statement is told as rolled back, and run again.
+            /// After SIGCONT, the statement is reported as rolled back, and run again.
             @Test(.timeLimit(.minutes(1))) func continuesAfterwards() throws {
                 try PeerFleet.run(inMemory: true) { fleet in
                     let other = try fleet.spawnOpen("other")
@@ -96,7 +96,7 @@
                 }
             }
 
-            /// A program that does nothing stops and goes on, again and again; SIGCONT without a stop does nothing.
+            /// A program that does nothing stops and continues, again and again; SIGCONT without a stop does nothing.
             @Test(.timeLimit(.minutes(1))) func idle() throws {
                 try PeerFleet.run(inMemory: true) { fleet in
                     let other = try fleet.spawnOpen("other")
@@ -116,8 +116,8 @@
                 }
             }
 
-            /// Stopped and continued at random moments while it writes, by one who waits until it has stopped, as a shell does, and by
-            /// one who does not, who presses twice, who continues what runs. With transactions that end within the grace, and with closures
+            /// Stopped and continued at random moments while it writes, by a program that waits until it has stopped, as a shell does, and by
+            /// one that does not, that presses twice, that continues what runs. With transactions that end within the grace, and with closures
             /// that compute beyond it: the process is not stopped before they have ended.
             @Test(.long(), .timeLimit(.minutes(3)), arguments: [3.0, 60]) func againAndAgain(milliseconds: Double)
                 throws
@@ -171,14 +171,14 @@
                     let rolledBack = reports[0].errorCount
                     let longest = Int(reports[1].longestWait)
                     print(
-                        "closures of \(milliseconds) ms: others waited \(longest) ms at most, \(rolledBack) rolled back"
+                        "closures of \(milliseconds) ms: waits of \(longest) ms at most, \(rolledBack) rolled back"
                     )
                     #expect(milliseconds < Self.libraryGrace || rolledBack > 0)
                     try Ledger(of: fleet.database).expectEverything(acknowledgedBy: [writer, other])
                 }
             }
 
-            /// No shell would continue it: by POSIX, it is not stopped, and goes on. The other has waited for its turn since before the signal,
+            /// No shell would continue it: by POSIX, it is not stopped, and continues. The other one has waited for its turn since before the signal,
             /// so the second run comes after that write.
             @Test(.timeLimit(.minutes(1))) func orphanedProcessGroup() throws {
                 try PeerFleet.run(inMemory: true) { fleet in
@@ -203,7 +203,7 @@
                 }
             }
 
-            /// Who ignores it is not stopped by it.
+            /// A program that ignores the signal is not stopped by it.
             @Test(.timeLimit(.minutes(1))) func ignored() throws {
                 try PeerFleet.run(inMemory: true) { fleet in
                     let other = try fleet.spawnOpen("other")
@@ -222,7 +222,7 @@
                     try other.call(.write(rows: 1))
                     #expect(try watch.receive().contains("other (pid \(other.pid))"))
                     #expect(fleet.participant("watcher")?.state == .present)
-                    // The others still do.
+                    // Other stop signals still stop it.
                     try watch.process.stopByTerminal(SIGTTIN)
                 }
             }

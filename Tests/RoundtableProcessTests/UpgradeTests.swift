@@ -90,7 +90,7 @@ extension ProcessTests {
                 try eventually("\(peer) closes the database") { try peer.attempt(.count).code == 21 }
             }
             let expected = "\(SchemaEvent.becameNewer(unknownMigrations: ["v\(version)"]))"
-            try eventually("\(peer) is told") { try peer.call(.schemaEvents).message?.isEmpty == false }
+            try eventually("\(peer) is notified") { try peer.call(.schemaEvents).message?.isEmpty == false }
             #expect(try peer.call(.schemaEvents).message == expected, "\(peer)")
         }
 

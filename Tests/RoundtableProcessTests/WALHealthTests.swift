@@ -5,7 +5,7 @@ import RoundtableTestSupport
 import Testing
 
 extension ProcessTests {
-    /// Who pins the WAL is named, whoever it is and whatever state it is in (rules O2, O3).
+    /// A process that pins the WAL is named, whatever it is and whatever state it is in (rules O2, O3).
     @Suite struct WALHealthTests {
         private static let python = URL(fileURLWithPath: "/usr/bin/python3")
         private static var hasPython: Bool { FileManager.default.isExecutableFile(atPath: python.path) }
@@ -35,7 +35,7 @@ extension ProcessTests {
         ///     read begins
         ///     SIGSTOP           commits
         ///                       names the reader
-        ///     SIGKILL           names nobody
+        /// SIGKILL           names no process
         @Test(.timeLimit(.minutes(1)), arguments: [false, true])
         func frozenReaderIsNamed(readOnly: Bool) throws {
             try PeerFleet.runTimed { fleet, trial in
@@ -55,7 +55,7 @@ extension ProcessTests {
                 let took = (ContinuousClock.now - stopped) / .milliseconds(1)
                 trial.expect("the reader is named", took, atMost: 1000)
                 for pins in [health.pins, try toolPins(fleet)] {
-                    let pin = try #require(pins.first, "nobody is named")
+                    let pin = try #require(pins.first, "no process is named")
                     #expect(pins.count == 1, "\(pins)")
                     #expect(pin.holder.pid == reader.pid && pin.holder.name == "widget" && pin.holder.isParticipant)
                     #expect(pin.holder.liveness == .stopped)
@@ -86,7 +86,7 @@ extension ProcessTests {
             }
         }
 
-        /// The same of a program that knows nothing of Roundtable.
+        /// A program that knows nothing of Roundtable is named in the same way.
         @Test(
             .timeLimit(.minutes(1)),
             .enabled(if: hasPython, "/usr/bin/python3 is not installed")
@@ -112,7 +112,7 @@ extension ProcessTests {
                     try stranger.process.stop()
                     for _ in 0..<10 { try writer.call(.write(rows: 1)) }
                     for pins in [try health(writer).pins, try toolPins(fleet)] {
-                        let pin = try #require(pins.first, "nobody is named")
+                        let pin = try #require(pins.first, "no process is named")
                         #expect(pins.count == 1, "\(pins)")
                         #expect(pin.holder.pid == stranger.process.pid && !pin.holder.isParticipant)
                         #expect(pin.holder.name?.hasPrefix("python3") == true)
@@ -125,7 +125,7 @@ extension ProcessTests {
             #endif
         }
 
-        /// Nobody is named while all goes well, nor after a read has ended.
+        /// No process is named while all goes well, nor after a read has ended.
         @Test(.timeLimit(.minutes(1)))
         func healthyFleetPinsNothing() throws {
             try PeerFleet.run { fleet in

@@ -10,7 +10,7 @@
     extension ProcessTests {
         /// Observers of a user who has no inotify instance left (rules N3, N9).
         @Suite struct WatchShortage {
-            /// Users whom nobody else is: their instances are counted by themselves.
+            /// Users that run no other process: their instances are counted by themselves.
             private static let users: (short: UInt32, many: UInt32) = (65_531, 65_530)
 
             /// All inotify instances that a user may have.
@@ -77,14 +77,14 @@
                     for _ in 0..<5 {
                         row += 1
                         try pool.call(.write(rows: 1))
-                        for observer in observers { try observer.expectToBeTold(row, in: trial) }
+                        for observer in observers { try observer.expectNotification(row, in: trial) }
                     }
                     for observer in observers {
                         #expect(try isWatching(observer, fleet) == false)
                         try observer.expectFinalState(rows: row)
                     }
                 }
-                // The same, and instances come back.
+                // The observer starts without an instance again, and then instances come back.
                 try PeerFleet.run { fleet in
                     let observer = try fleet.spawnObserver("app", user: Self.users.short)
                     hog.end()
@@ -97,7 +97,7 @@
                 }
             }
 
-            /// More processes than a user has instances: all are told of everything.
+            /// More processes than a user has instances: all are notified of everything.
             @Test(
                 .timeLimit(.minutes(10)),
                 .enabled(if: OtherUser.isPossible && isLongRun, "starts 300 processes: ROUNDTABLE_LONG=1")

@@ -135,7 +135,7 @@ import Testing
         #expect(health.reasons.first?.message.contains("'v2'") == true)
     }
 
-    /// A program that is to go on with a newer schema writes, so it gets requests.
+    /// A program that is to continue with a newer schema writes, so it gets requests.
     @Test(.timeLimit(.minutes(1))) func aNewerSchemaThatIsAccepted() async throws {
         let db = try open { $0.newerSchemaPolicy = .continue }
         _ = try open("newer", migrations: ["v1", "v2"])
@@ -158,7 +158,7 @@ import Testing
         await expectHealthy(db)
     }
 
-    /// A folder has the name of the control block (**L5**): all work goes on, without fair turns.
+    /// A folder has the name of the control block (**L5**): all work continues, without fair turns.
     @Test(.timeLimit(.minutes(1))) func withoutAControlBlock() async throws {
         try open().close()
         try? FileManager.default.removeItem(atPath: block)

@@ -6,7 +6,7 @@ import RoundtableTestSupport
 import Testing
 
 #if Service
-    /// What a server tells those who operate it, by real processes: its health, its log, its metrics.
+    /// What a server reports to its operators, by real processes: its health, its log, its metrics.
     @Suite(.serialized) struct ServerReportTests {
         private let folder: TemporaryFolder
 

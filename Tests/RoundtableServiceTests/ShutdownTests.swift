@@ -41,7 +41,7 @@ import Testing
             try peer.send("write B")
             let refusal = try peer.wait(for: "refused B")
             #expect(refusal.contains("this process is shutting down") && refusal.contains(database.path))
-            // Reads go on, and the health says what happens.
+            // Reads continue, and the health says what happens.
             try peer.send("read")
             #expect(try peer.wait(for: "read") == "read 0")
             try peer.send("health")
@@ -223,7 +223,7 @@ import Testing
             #expect(try second.waitForEnd() == .status(0))
         }
 
-        /// A worker whose claim waits behind a suspension ends: nobody resumes a server that is to end.
+        /// A worker whose claim waits behind a suspension ends: no process resumes a server that is to end.
         @Test(.timeLimit(.minutes(1)), arguments: [[], ["parks"]]) func suspendedWorkers(_ words: [String]) throws {
             try whileAClaimWaits(words) { peer in
                 try peer.send("suspend")

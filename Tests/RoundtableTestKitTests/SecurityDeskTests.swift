@@ -21,7 +21,7 @@
             #expect(answer == [.granted(id: 1)], sourceLocation: sourceLocation)
         }
 
-        /// A connection that sends what is no line is closed, and keeps the police from nothing.
+        /// A connection that sends what is no line is closed, and does not disturb the police.
         @Test(.timeLimit(.minutes(1)))
         func aConnectionThatSendsNoLine() throws {
             let desk = try SuspensionDesk(grantsAssertions: true)
@@ -54,7 +54,7 @@
             let most = SuspensionDesk.mostOfOtherUser
             let crowd = try OtherUser.runBlocking { try (0..<most + 40).map { _ in try AbstractSocket.connect(name) } }
             defer { for descriptor in crowd { close(descriptor) } }
-            try eventually("those beyond the limit are closed") {
+            try eventually("the connections beyond the limit are closed") {
                 desk.catchUp()
                 let closed = crowd.count { descriptor in
                     var byte: UInt8 = 0
@@ -67,7 +67,7 @@
             try expectToBeServed(honest)
         }
 
-        /// A user who has as many connections as a user may have keeps no other user from connecting.
+        /// A user who has as many connections as a user may have prevents no other user from connecting.
         @Test(.enabled(if: OtherUser.isPossible, "needs root, to become another user"), .timeLimit(.minutes(1)))
         func manyConnectionsOfOneUserLeaveRoomForAnother() throws {
             let desk = try SuspensionDesk(grantsAssertions: true)

@@ -42,7 +42,7 @@
             }
 
             private func wait(_ condition: (State) -> Bool) {
-                try? eventually("the gate may go on", within: .seconds(30)) { state.withLock { condition($0) } }
+                try? eventually("the gate may continue", within: .seconds(30)) { state.withLock { condition($0) } }
             }
         }
 
@@ -89,8 +89,8 @@
             #expect(!gate.state.withLock { $0.isSuspended })
         }
 
-        /// The same, and suspended once more meanwhile: suspended it is, and answered once.
-        @Test func suspendedAnew() throws {
+        /// The process is suspended once more meanwhile: then it is suspended, and has answered once.
+        @Test func suspendedAgain() throws {
             let gate = Gate()
             gate.state.withLock { $0.mayBegin = false }
             let follower = gate.follower()
@@ -104,7 +104,7 @@
             #expect(gate.state.withLock { $0.isSuspended })
         }
 
-        /// Whatever comes, in whatever time: in the end the process is in the state that was told last.
+        /// Whatever comes, in whatever time: in the end the process is in the state of the last event.
         @Test(.timeLimit(.minutes(1))) func lastEventHolds() throws {
             var random = SeededGenerator()
             for _ in 0..<200 {
@@ -135,7 +135,7 @@
 
         private let own: Set<Int32> = [getpid()]
 
-        private final class Told: Sendable {
+        private final class ReceivedTimes: Sendable {
             private let times = Mutex<[Duration]>([])
             func append(_ time: Duration) { times.withLock { $0.append(time) } }
             var all: [Duration] { times.withLock { $0 } }
@@ -152,11 +152,11 @@
             }
         }
 
-        /// Those that are held are told of their end, once, and one that blocks keeps nobody from hearing; those that have ended
-        /// are not told.
+        /// Holders are notified of their end, once, and one that blocks does not prevent the others from hearing; assertions that have ended
+        /// are not notified.
         @Test(.timeLimit(.minutes(1))) func expiry() throws {
             try connected { _, assertions in
-                let (first, second, ended) = (Told(), Told(), Told())
+                let (first, second, ended) = (ReceivedTimes(), ReceivedTimes(), ReceivedTimes())
                 let mayReturn = Mutex(false)
                 let held = [
                     assertions.begin("first") { left in
@@ -168,7 +168,7 @@
                 assertions.begin("ended") { ended.append($0) }?.end()
                 assertions.expire(in: .seconds(2))
                 assertions.expire(in: .seconds(1))
-                try eventually("both are told") { first.all == [.seconds(2)] && second.all == [.seconds(2)] }
+                try eventually("both are notified") { first.all == [.seconds(2)] && second.all == [.seconds(2)] }
                 mayReturn.withLock { $0 = true }
                 for assertion in held { assertion?.end() }
                 #expect(ended.all == [])
@@ -176,17 +176,17 @@
         }
 
         @Test func refused() throws {
-            let told = Told()
+            let received = ReceivedTimes()
             let assertions = PoliceAssertions { nil }
-            #expect(assertions.begin("in vain") { told.append($0) } == nil)
+            #expect(assertions.begin("in vain") { received.append($0) } == nil)
             assertions.expire(in: .zero)
-            #expect(told.all == [])
+            #expect(received.all == [])
         }
 
-        /// Granted, and taken back before the one who asked has looked.
+        /// The assertion is granted, and taken back before the requester has looked.
         @Test(.timeLimit(.minutes(1))) func expiryWhileAsking() throws {
             try connected { desk, _ in
-                let told = Told()
+                let received = ReceivedTimes()
                 let environment = [AbstractSocket.environmentName: desk.name]
                 let subject = try #require(try SuspensionSubject.connect(environment: environment) { _ in })
                 let box = Mutex<PoliceAssertions?>(nil)
@@ -195,9 +195,9 @@
                     return subject
                 }
                 box.withLock { $0 = assertions }
-                let assertion = assertions.begin("late") { told.append($0) }
+                let assertion = assertions.begin("late") { received.append($0) }
                 #expect(assertion != nil)
-                try eventually("it is told") { told.all == [.seconds(3)] }
+                try eventually("it is notified") { received.all == [.seconds(3)] }
                 assertion?.end()
             }
         }

@@ -284,7 +284,7 @@ import Testing
         #expect(strict.count == test.locks.count + test.walIndexLocks.count)
     }
 
-    /// The files of another database, and a `-shm` without its database, convict nobody.
+    /// The files of another database, and a `-shm` without its database, convict no process.
     @Test func walIndexBelongsToItsDatabase() {
         let writing = [Self.exclusive(120...120)]
         let files = [

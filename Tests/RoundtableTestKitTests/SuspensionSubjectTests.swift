@@ -78,7 +78,7 @@
             }
         }
 
-        /// Each connection is told once a suspension, whenever it was made; the process counts once.
+        /// Each connection is notified once a suspension, whenever it was made; the process counts once.
         @Test func noticeOnceForEachConnection() throws {
             try connected { desk, subject, events in
                 // Answered, hence connected.
@@ -99,7 +99,7 @@
             }
         }
 
-        /// What the police says at once waits until the one who connects has made its preparations.
+        /// What the police says at once waits until the connecting program has made its preparations.
         ///
         ///     police          connecting               hearing
         ///                     connects
@@ -114,7 +114,7 @@
             let subject = try SuspensionSubject.connect(
                 environment: [AbstractSocket.environmentName: desk.name],
                 beforeListening: { subject in
-                    try? eventually("it is told") { !desk.giveNotice(milliseconds: 50, to: own).isEmpty }
+                    try? eventually("it is notified") { !desk.giveNotice(milliseconds: 50, to: own).isEmpty }
                     // As long as it would take to hear of it.
                     try? eventually("nothing is heard", within: .milliseconds(200)) { !events.all.isEmpty }
                     known.withLock { $0 = subject }
@@ -132,7 +132,7 @@
             #expect(events.all == [.suspending(.milliseconds(50))])
         }
 
-        /// Nobody waits for a police that has ended.
+        /// No process waits for a police that has ended.
         @Test(.timeLimit(.minutes(1))) func policeThatEnds() throws {
             try connected { desk, subject, _ in
                 desk.end()

@@ -44,8 +44,8 @@ import Testing
         #expect(try run([90, 169], [Self.held, Self.quiet]).1.count == 1)
     }
 
-    /// What keeps a processor busy beside us is seen.
-    @Test func whatOthersDoIsSeen() throws {
+    /// The load of another program on a processor is seen.
+    @Test func theLoadOfOtherProgramsIsSeen() throws {
         let program = try ChildProcess(
             executable: URL(fileURLWithPath: "/bin/sh"),
             arguments: ["-c", "while kill -0 $PPID; do :; done"],

@@ -115,7 +115,7 @@ import Testing
         try type("2;\r", expecting: "42")
         // The history has the lines.
         try type("\u{1B}[A\u{1B}[A\u{1B}[A\u{1B}[A", expecting: "WHERE id = 1;")
-        // Ctrl-C gives the line up, and the next one is as if it had never been.
+        // Ctrl-C discards the line, and the next one is as if it had never been.
         try type("\u{3}", expecting: "^C")
         try type(".tables\r", expecting: "player")
         try type(".schema nobody\r", expecting: "there is no table 'nobody'")
@@ -313,7 +313,7 @@ import Testing
 
     // MARK: Hints, widths, colours
 
-    @Test func `A misspelt verb is met with the one that was meant`() throws {
+    @Test func `A misspelt verb is answered with the one that was meant`() throws {
         let folder = try Folder()
         for (word, verb) in [
             ("staus", "status"), ("SQL", "sql"), ("hsitory", "history"), ("doc", "doctor"), ("tpo", "top"),

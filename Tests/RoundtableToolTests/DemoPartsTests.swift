@@ -144,7 +144,7 @@ import Testing
         #expect(table.count > members.count)
     }
 
-    /// Who was killed may have submitted more than it could tell; what it told of must be there.
+    /// A widget that was killed may have submitted more than it could report; what it reported must be there.
     @Test func `A widget that was killed may have submitted more`() {
         var member = DemoFleet.Member(player: .init(name: "interactive widget", role: .outboxOnly))
         member.failure = "was killed by signal 9"

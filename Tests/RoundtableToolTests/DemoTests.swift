@@ -33,7 +33,7 @@ import Testing
         #expect(commands.submitted > 0 && commands.submitted == commands.applied && commands.isInOrder)
         #expect((1...commands.submitted + 1).contains(commands.snapshots))
         #expect(commands.p50 > 0 && commands.p50 <= commands.p99)
-        // That turns are taken at all is what must show here. Others may be using the machine: then once more.
+        // That turns are taken at all is what must show here. Other programs may be using the machine: then once more.
         var jain = report.jain
         for number in 1...5 where jain <= 0.9 {
             let again = try Tool.run("demo", "--json", "--seconds", "1", "--at", "again-\(number).sqlite", in: folder)
@@ -84,7 +84,7 @@ import Testing
 
     /// Also by SIGTERM, which the threads of the program that spawns it block.
     @Test(.long(), arguments: [SIGKILL, SIGTERM])
-    func `A process that is killed makes the demo fail, and say who it was`(signal: Int32) async throws {
+    func `A process that is killed makes the demo fail, and say which one it was`(signal: Int32) async throws {
         let folder = try Folder()
         let (output, errors) = (Pipe(), Pipe())
         let process = try Tool.start(
@@ -182,7 +182,7 @@ import Testing
         print("a signal at any moment: \(exits)")
     }
 
-    @Test func `When nobody reads its output any more, the demo ends, its processes and its folder too`() throws {
+    @Test func `When no program reads its output any more, the demo ends, its processes and its folder too`() throws {
         let folder = try Folder()
         let output = Pipe()
         let process = try Tool.start(["demo", "--seconds", "60"], in: folder.url, output: output, errors: Pipe())
@@ -194,8 +194,8 @@ import Testing
         #expect(try folder.contents == [:])
     }
 
-    /// Ctrl-Z stops all of them, `fg` continues all; others can write meanwhile.
-    @Test func `Ctrl-Z stops the demo and its processes, and nobody is locked out`() async throws {
+    /// Ctrl-Z stops all of them, `fg` continues all; other processes can write meanwhile.
+    @Test func `Ctrl-Z stops the demo and its processes, and no other process is locked out`() async throws {
         let folder = try Folder()
         let output = Pipe()
         let process = try Tool.start(

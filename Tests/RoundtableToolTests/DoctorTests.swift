@@ -127,7 +127,7 @@ import Testing
         try db.close()
     }
 
-    @Test func `A WAL that nobody checkpoints`() throws {
+    @Test func `A WAL that no process checkpoints`() throws {
         let folder = try Folder()
         let db = try open(folder)
         try fill(db, pages: 1100)
@@ -171,13 +171,13 @@ import Testing
             finding?.advice
                 == "End the read that began at \(site): shorten its closure, or advance or close the snapshot."
         )
-        // Somebody is in the way.
+        // A process prevents the checkpoint.
         #expect(outcome.finding(.notCheckpointed) == nil)
         try snapshot.close()
         try db.close()
     }
 
-    @Test func `The dead and the frozen are told apart`() throws {
+    @Test func `The dead and the frozen are distinguished`() throws {
         let folder = try Folder()
         let db = try open(folder)
         let (input, output, errors) = (Pipe(), Pipe(), Pipe())

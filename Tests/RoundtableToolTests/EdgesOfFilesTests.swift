@@ -5,10 +5,10 @@ import Testing
 
 /// What the tool says and leaves alone when other programs, users or file systems are in the way.
 @Suite struct EdgesOfFilesTests {
-    /// A read that is not finished keeps a database from being switched to WAL. It is named, and the wait for it keeps other readers
+    /// A read that is not finished prevents a database from being switched to WAL. It is named, and the wait for it locks other readers
     /// out for moments only (rule S2a).
     @Test(.enabled(if: Shell.isInstalled, "needs the sqlite3 shell"), .timeLimit(.minutes(1)))
-    func `The switch to WAL lets others read while it waits`() async throws {
+    func `The switch to WAL lets other programs read while it waits`() async throws {
         let folder = try Folder()
         try Shell.make("a.db", in: folder, wal: false)
         let reader = try Shell(folder, "a.db")

@@ -3,7 +3,7 @@ import Roundtable
 import RoundtableJobs
 import Testing
 
-/// Errors have two texts: the description, for those who develop a program, and short sentences for the people who use it.
+/// Errors have two texts: the description, for developers of a program, and short sentences for the people who use it.
 @Suite struct ErrorTextTests {
     private static let path = "/srv/app.sqlite"
 

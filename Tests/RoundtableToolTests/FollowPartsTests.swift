@@ -55,7 +55,7 @@ import Testing
         #expect(monitor.status.lag == .zero && monitor.status.time == nil, "the time is known from the next list")
     }
 
-    /// Each term counts its transactions anew, so that those of two terms cannot be compared.
+    /// Each term counts its transactions from the start, so that those of two terms cannot be compared.
     @Test func theLagBehindANewTerm() {
         var status = ReplicaStatus(state: .following, since: begun)
         (status.transaction, status.term, status.time) = (Self.two, 1, later(1))
@@ -139,7 +139,7 @@ import Testing
         #expect(monitor.status.problem == "there is no state at the URL yet (term 3)")
     }
 
-    /// **D8**: each term counts its transactions anew, and two terms of one number are two.
+    /// **D8**: each term counts its transactions from the start, and two terms of one number are two.
     @Test func transactionsOfAnotherTermAreNotCompared() throws {
         var monitor = try monitor()
         monitor.handle(.copied(transaction: Self.two), at: later(1))

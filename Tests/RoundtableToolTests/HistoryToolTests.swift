@@ -8,7 +8,7 @@ import Testing
         }
     }
 
-    @Test func `DatabaseChanges of all writers are shown, and pages go on where the last one ended`() throws {
+    @Test func `Changes of all writers are shown, and pages continue where the last one ended`() throws {
         let folder = try Folder()
         try Tool.run(
             "sql",

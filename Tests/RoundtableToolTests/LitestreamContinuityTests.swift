@@ -14,7 +14,7 @@ import Testing
     private let position = Continuity.Position(salts: old, end: 32 + 3 * 4120)
 
     @Test(
-        "The WAL must be emptied when the remembered frame is there, and the WAL was begun anew, or will be",
+        "The WAL must be emptied when the remembered frame is there, and the WAL was restarted, or will be",
         arguments: [
             (old, old, false, true), (old, old, true, false), (new, old, false, false), (new, old, true, false),
             (new, new, true, true), (new, nil, true, true), (old, nil, false, true),

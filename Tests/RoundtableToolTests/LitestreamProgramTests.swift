@@ -73,8 +73,8 @@ import Testing
         run.signal(SIGTERM)
     }
 
-    /// A run that is given up leaves no process and no zombie.
-    @Test func isReapedWhenGivenUp() throws {
+    /// A run that is ended early leaves no process and no zombie.
+    @Test func isReapedWhenEndedEarly() throws {
         var run: ProgramRun? = try program("exec sleep 60").start([])
         let pid = try #require(run?.pid)
         run = nil

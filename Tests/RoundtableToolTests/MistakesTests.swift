@@ -69,7 +69,7 @@ import Testing
                 result.errors.contains("File name too long") && result.errors.contains("Check the path"),
                 "\(result.errors)"
             )
-            #expect(result.errors.components(separatedBy: long).count == 2, "told twice: \(result.errors)")
+            #expect(result.errors.components(separatedBy: long).count == 2, "reported twice: \(result.errors)")
         }
     }
 
@@ -89,7 +89,7 @@ import Testing
         )
     }
 
-    /// Whoever does it again has it twice.
+    /// A user who runs the statements again has the rows twice.
     @Test(.enabled(if: FileManager.default.fileExists(atPath: "/dev/full"), "needs /dev/full"))
     func `Output that cannot be written after a commit is no reason to write again`() throws {
         let folder = try Folder()
@@ -129,7 +129,7 @@ import Testing
         ] {
             try expectOneLine(arguments, in: folder, contains: "is a folder")
         }
-        // Whoever only reads is not told to remove it.
+        // A command that only reads does not advise to remove it.
         try expectOneLine(["snapshot", "."], in: folder, contains: "it is a folder. Choose another path.\n")
     }
 

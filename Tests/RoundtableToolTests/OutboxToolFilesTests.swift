@@ -28,7 +28,7 @@ import Testing
         try Data(bytes).write(to: URL(fileURLWithPath: path))
     }
 
-    @Test func `Files are told apart, and can be named and dropped`() throws {
+    @Test func `Files are distinguished, and can be named and dropped`() throws {
         let folder = try Folder()
         let outbox = try outbox(folder)
         let ids = try (0..<3).map { try outbox.submit(Note(text: "\($0)")).id.uuidString }
@@ -109,7 +109,7 @@ import Testing
         try owner.close()
     }
 
-    /// An owner moves it away as it is, and nobody else removes it.
+    /// An owner moves it away as it is, and no other program removes it.
     @Test(arguments: ["damaged", "commands"])
     func `A folder is dropped with all that is in it`(place: String) throws {
         let folder = try Folder()
@@ -153,7 +153,7 @@ import Testing
         #expect(dropped.code == 1 && dropped.errors.contains("mounted read-only"), "\(dropped.errors)")
         #expect(dropped.errors.split(separator: "\n").count == 1 && !dropped.errors.contains("errno"))
         #expect(try run("list").output.contains(id))
-        // With a database that nobody has open.
+        // The database is open in no process.
         var options = SharedDatabase.Options()
         options.drainOnOpen = false
         let url = URL(fileURLWithPath: folder.path("a.db"))

@@ -55,7 +55,7 @@ import Testing
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path("a.db-outbox")).isEmpty)
     }
 
-    @Test func `A database without an outbox is not said to miss one by those who look at databases`() throws {
+    @Test func `A database without an outbox is not said to miss one by the commands that look at databases`() throws {
         let folder = try Folder()
         try Tool.run("sql", "a.db", "CREATE TABLE t(x)", in: folder)
         for verb in ["status", "doctor"] {
@@ -127,7 +127,7 @@ import Testing
         #expect(list.code == 0 && list.output.contains("! damaged: "), "\(list)")
     }
 
-    @Test func `Who runs and is waited for is named`() throws {
+    @Test func `A process that runs and is waited for is named`() throws {
         let folder = try Folder()
         let url = URL(fileURLWithPath: folder.path("a.db"))
         var options = SharedDatabase.Options()

@@ -40,7 +40,7 @@ import Testing
         #expect(shown.output.contains(#"{"text":"one"}"#) && shown.output.contains(".command"))
         #expect(!FileManager.default.fileExists(atPath: folder.path("a.db")))
 
-        // There is nobody yet whom they could wait for.
+        // There is no owner yet that they could wait for.
         let status = try Tool.run("status", "a.db", in: folder)
         #expect(
             status.code == 1 && status.errors.contains("there is no such file yet, and 2 commands wait"),
@@ -51,7 +51,7 @@ import Testing
 
         var dropped = try Tool.run("outbox", "a.db", "drop", one.id.uuidString, in: folder)
         #expect(dropped.code == 1 && dropped.errors.contains("--yes"), "\(dropped.errors)")
-        // Who has asked is answered, though there is no owner, and no database.
+        // A waiter is answered, though there is no owner, and no database.
         let missing = OutboxOutcome.noDatabase(path: folder.url.resolvingSymlinksInPath().path + "/a.db")
         #expect(try outbox.outcome(of: one.id, within: .zero) == missing)
         dropped = try Tool.run("outbox", "a.db", "drop", one.id.uuidString, "--yes", in: folder)
@@ -146,7 +146,7 @@ import Testing
         try owner.close()
     }
 
-    @Test func `A second failure is told`() throws {
+    @Test func `A second failure is reported`() throws {
         let folder = try Folder()
         let outbox = try outbox(folder)
         let id = try outbox.submit(Note(text: "one")).id.uuidString
@@ -158,7 +158,7 @@ import Testing
         result = try Tool.run("outbox", "a.db", "retry", id, "--yes", "--wait", "20", in: folder)
         #expect(result.code == 2 && result.errors.contains("failed again, and is tried again at "), "\(result.errors)")
         try owner.close()
-        // The new try is told beside the old one.
+        // The new try is shown beside the old one.
         var list = try objects(Tool.run("outbox", "a.db", "--json", in: folder).output)
         #expect(list[0]["attempts"] as? Int == 1 && list[0]["new_attempts"] as? Int == 1, "\(list)")
         #expect(list[0]["next_try"] as? Double ?? 0 > Date().timeIntervalSince1970 + 3000)
@@ -187,7 +187,7 @@ import Testing
         #expect(list[0]["attempts"] == nil)
         #expect(try Tool.run("outbox", "box", in: folder).output.contains("is in the database: name it, with --folder"))
         #expect(try outbox.outcome(of: one.id, within: .zero) == .waiting)
-        // Of the folder alone, nobody knows which database it is for, and whether that has applied it.
+        // Of the folder alone, it is not known which database it is for, and whether that has applied it.
         var result = try Tool.run("outbox", "box", "drop", one.id.uuidString, "--yes", in: folder)
         #expect(result.code == 1 && result.errors.contains("outbox DATABASE --folder \(box.path)"), "\(result.errors)")
         #expect(try outbox.outcome(of: one.id, within: .zero) == .waiting)

@@ -281,7 +281,7 @@ import Testing
 
     // MARK: What a file claims
 
-    /// A report as an earlier version of this program wrote it, with its sentences in it, or as anybody can who may write the outbox.
+    /// A report as an earlier version of this program wrote it, with its sentences in it, or as any user can who may write the outbox.
     private struct Sentences: Codable, Sendable {
         var direction = "ship"
         var state = "failing"
@@ -335,7 +335,7 @@ import Testing
         }
     }
 
-    /// A file can name any process. Only one of the file's owner is blamed, and only that one keeps another from starting.
+    /// A file can name any process. Only one of the file's owner is blamed, and only that one prevents another from starting.
     @Test func aProcessOfAnotherUserIsNotBlamed() throws {
         let folder = try Folder()
         var report = Sentences()

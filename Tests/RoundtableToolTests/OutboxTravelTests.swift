@@ -181,7 +181,7 @@ import Testing
     }
 
     /// **Z8**: programs on the sender's machine ask, before and after the command was removed there.
-    @Test func outcomesReachWhoAsks() throws {
+    @Test func outcomesReachTheWaiter() throws {
         let world = try OutboxTravelWorld()
         let machine = world.machines[0]
         let id = try world.submit(machine, "a")
@@ -199,7 +199,7 @@ import Testing
         #expect(try outbox.outcome(of: id, within: .zero) == .applied)
     }
 
-    /// **Z10**: the second collector refuses, takes over if it is told to, and the first one ends.
+    /// **Z10**: the second collector refuses, takes over if that is requested, and the first one ends.
     @Test func thereIsOneCollector() throws {
         let world = try OutboxTravelWorld()
         _ = try world.collector.round()

@@ -11,7 +11,7 @@ import Testing
 @testable import RoundtableTool
 @testable import RoundtableToolSupport
 
-/// A store in memory that fails as it is told.
+/// A store in memory that fails as configured.
 final class FakeStore: OutboxStore {
     struct Failure: Error {}
 

@@ -71,7 +71,7 @@
             #expect(result.json?["freezes"] as? Int == 300)
         }
 
-        /// Who was not judged is not innocent.
+        /// A program that was not judged is not innocent.
         @Test func neverFrozen() throws {
             let options = ["--pause", "60000", "--seed", "7"]
             let result = try Tool.run(["police"] + options + ["--", "true"], in: folder)

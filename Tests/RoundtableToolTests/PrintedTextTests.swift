@@ -11,8 +11,8 @@ import Testing
 @testable import RoundtableTool
 @testable import RoundtableToolSupport
 
-/// What others wrote never reaches a terminal raw: no byte, valid UTF-8 or not, no C1 control, and no mark that changes the order in which
-/// text is shown.
+/// Text of other programs never reaches a terminal raw: no byte, valid UTF-8 or not, no C1 control, and no mark that changes the order in which
+/// the text is shown.
 @Suite(.timeLimit(.minutes(2))) struct PrintedTextTests {
     private static let texts: [String] = {
         let bytes = (UInt8.min...UInt8.max).map { String(decoding: [$0], as: UTF8.self) }
@@ -27,7 +27,7 @@ import Testing
         ]
     }()
 
-    /// A way by which text of others is shown, and the characters of the layout that may be in it.
+    /// A way by which text of other programs is shown, and the characters of the layout that may be in it.
     struct Printer: Sendable, CustomTestStringConvertible {
         let testDescription: String
         var allowed = "\n"
@@ -169,7 +169,7 @@ import Testing
     }
 
     /// `snapshot` shows a value that another program has published, in each of its forms.
-    @Test func aSnapshotOfOthers() throws {
+    @Test func aSnapshotOfAnotherProgram() throws {
         let folder = try Folder()
         let all = try #require(Self.texts.last)
         let file = SnapshotFile<[String: String]>(at: URL(fileURLWithPath: folder.path("a.snapshot")), as: "app")

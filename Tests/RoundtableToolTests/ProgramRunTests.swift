@@ -12,7 +12,7 @@ import Testing
     }
 
     /// The program's child inherits the pipes, and keeps them open.
-    @Test func aChildThatGoesOn() throws {
+    @Test func aChildThatContinues() throws {
         let run = try start("echo begun; sleep 100 & exit 3")
         defer { kill(-run.pid, SIGKILL) }
         let output = try #require(try run.wait(upTo: 20_000))

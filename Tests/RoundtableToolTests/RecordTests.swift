@@ -59,7 +59,7 @@ struct RecordTests {
         try database.write { try $0.execute(sql: "CREATE TABLE player(name)") }
         var recorder = Recorder(folder.url.appendingPathComponent("a.db"), every: 3600, turnsEvery: 0.01)
         _ = try line("sample", &recorder)
-        // The first look at the turns has nothing to compare them with. The second one tells that nobody writes, once.
+        // The first look at the turns has nothing to compare them with. The second one says that no process writes, once.
         #expect((try line("turns", &recorder)["participants"] as? [Any])?.isEmpty == true)
         for number in 1...3 { try database.write { try $0.execute(sql: "INSERT INTO player VALUES (\(number))") } }
         let participants = try #require(try line("turns", &recorder)["participants"] as? [[String: Any]])
@@ -75,7 +75,7 @@ struct RecordTests {
         try database.write { try $0.execute(sql: "CREATE TABLE player(name)") }
         var recorder = Recorder(folder.url.appendingPathComponent("a.db"), every: 0.1, turnsEvery: 0.01)
         _ = try line("sample", &recorder)
-        // The second look says that nobody writes. What follows is compared with it.
+        // The second look says that no process writes. What follows is compared with it.
         _ = try line("turns", &recorder)
         let block = try FileHandle(forUpdating: URL(fileURLWithPath: ControlBlock.path(forDatabaseAt: database.path)))
         defer { try? block.close() }
@@ -141,7 +141,7 @@ struct RecordTests {
         }
     }
 
-    @Test func `Others cannot read a recording, whatever lies at its path or beside it`() throws {
+    @Test func `Other users cannot read a recording, whatever lies at its path or beside it`() throws {
         let path = folder.path("a.recording")
         let header = #"{"kind":"recording","time":1000}"# + "\n"
         func mode(_ path: String) throws -> Int? {
@@ -152,7 +152,7 @@ struct RecordTests {
         try FileManager.default.setAttributes([.posixPermissions: 0o666], ofItemAtPath: path)
         var file = try RecordingFile(path: path, header: header, keep: 0)
         #expect(try mode(path) == 0o600)
-        // A link to another file where the second half is written, as in a folder that others can write.
+        // A link to another file where the second half is written, as in a folder that other users can write.
         let other = folder.path("other")
         try "precious".write(toFile: other, atomically: false, encoding: .utf8)
         try FileManager.default.linkItem(atPath: other, toPath: path + ".new")

@@ -11,7 +11,7 @@ import Testing
 @testable import RoundtableTool
 @testable import RoundtableToolSupport
 
-/// The files in which `replicate` and `follow` report have codes and facts (**Y1**, **Q3**). Whoever reads them composes the sentences, and
+/// The files in which `replicate` and `follow` report have codes and facts (**Y1**, **Q3**). The reader composes the sentences, and
 /// takes what a file says in words for a claim of its owner.
 @Suite(.timeLimit(.minutes(2))) struct ReplicationReportTests {
     private func object(_ report: some ProcessReport) throws -> [String: Any] {
@@ -42,7 +42,7 @@ import Testing
 
     private static let long = String(repeating: "x", count: 10_000)
 
-    /// All three files as an earlier version wrote them, with sentences in them, or as anybody can who may write the folder.
+    /// All three files as an earlier version wrote them, with sentences in them, or as any user can who may write the folder.
     private struct Sentences: Codable, Sendable {
         var state = "failing"
         var since = Date()
@@ -142,7 +142,7 @@ import Testing
             defer { try? database.close() }
             let status = try DatabaseStatus(ofDatabaseAt: folder.url.appendingPathComponent("a.db"))
             #expect(status.replication?.state == .failing && status.replication?.litestream == nil)
-            // Such a follower keeps no other from starting.
+            // Such a follower prevents no other from starting.
             #expect(
                 status.replica?.state == (geteuid() == 0 ? .abandoned : .failing) && status.replica?.litestream == nil
             )

@@ -108,7 +108,7 @@ import Testing
         #expect(try folder.contents == before)
     }
 
-    /// A journal of a database that is gone would be applied to the restored one.
+    /// A journal of a database that was removed would be applied to the restored one.
     @Test(arguments: ["-wal", "-journal"]) func strayJournal(_ ending: String) throws {
         try "left".write(toFile: folder.path("app.db\(ending)"), atomically: true, encoding: .utf8)
         let result = try restore()
@@ -120,7 +120,7 @@ import Testing
         #expect(FileManager.default.contents(atPath: folder.path("\(aside)/app.db\(ending)")) == Data("left".utf8))
     }
 
-    /// What belongs to the old database goes with it: its rows that only the WAL has, and what Litestream has kept for it. The outbox
+    /// What belongs to the old database is removed with it: its rows that only the WAL has, and what Litestream has kept for it. The outbox
     /// stays, because its commands were acknowledged.
     @Test func replaces() throws {
         try Shell.make("app.db", in: folder, wal: true)
@@ -149,7 +149,7 @@ import Testing
         #expect(FileManager.default.fileExists(atPath: folder.path(command)))
         let mode = try FileManager.default.attributesOfItem(atPath: folder.path("app.db"))[.posixPermissions] as? Int
         #expect(mode == 0o640)
-        // Who may read the database may also open it where it is now.
+        // A user who may read the database may also open it where it is now.
         let access = try FileManager.default.attributesOfItem(atPath: folder.path(aside))[.posixPermissions] as? Int
         #expect(access == 0o750)
         #expect(try number() == 7)

@@ -20,7 +20,7 @@ import Testing
         try FileManager.default.attributesOfItem(atPath: file.path)[.posixPermissions] as? Int
     }
 
-    /// A file that others could read, such as one of an earlier version or of another umask, is private after the first write.
+    /// A file that other users could read, such as one of an earlier version or of another umask, is private after the first write.
     @Test(arguments: [nil, 0o644, 0o666, 0o600]) func onlyItsUserReadsIt(before: Int?) throws {
         if let before {
             let line = Data("SELECT 'a much longer line'\n".utf8)

@@ -69,7 +69,7 @@ import Testing
         ("PRAGMA journal_mode", true), ("PRAGMA main.journal_mode;", true), ("PRAGMA journal_mode = DELETE", false),
         ("PRAGMA journal_mode(delete)", false), ("EXPLAIN INSERT INTO t VALUES (1)", true), ("SELECT 1", false),
     ])
-    func `Statements that only ask are told from those that set`(sql: String, expected: Bool) throws {
+    func `Statements that only ask are distinguished from statements that set`(sql: String, expected: Bool) throws {
         #expect(try #require(SQLScript([sql]).statements.first).onlyAsks == expected)
     }
 }

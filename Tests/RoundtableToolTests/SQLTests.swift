@@ -100,7 +100,7 @@ import Testing
     }
 
     @Test(.enabled(if: Shell.isInstalled, "needs the sqlite3 shell"), arguments: [false, true])
-    func `Whoever holds the write lock is named`(wal: Bool) throws {
+    func `The holder of the write lock is named`(wal: Bool) throws {
         let folder = try Folder()
         try Shell.make("a.db", in: folder, wal: wal)
         let shell = try Shell(folder, "a.db")
@@ -136,7 +136,7 @@ import Testing
         #expect(write.output == "{\"n\":2}\n", "\(write.errors)")
     }
 
-    /// The look of the tool at a database waits for the locks of others, and the error tells no wait that was not made (rule W9).
+    /// When the tool looks at a database, it waits for the locks of other programs, and the error shows no wait that was not made (rule W9).
     @Test(.enabled(if: Shell.isInstalled, "needs the sqlite3 shell"))
     func `Reading waits for a lock, as long as it may`() throws {
         let folder = try Folder()
@@ -212,7 +212,7 @@ import Testing
         #expect(numbers == Array(1...count))
     }
 
-    @Test func `A full disk is told with the path and what to do`() throws {
+    @Test func `A full disk is reported with the path and what to do`() throws {
         let folder = try Folder()
         try Tool.run("sql", "a.db", "CREATE TABLE t(x)", in: folder)
         let sql = "PRAGMA max_page_count = 1; INSERT INTO t VALUES (zeroblob(100000))"

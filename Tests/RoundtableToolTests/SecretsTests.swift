@@ -192,7 +192,7 @@ import Testing
         }
     }
 
-    /// Short secrets count as words, so that they do not cut others into pieces; and of two, the longer one is looked for first.
+    /// Short secrets count as words, so that they do not cut other words into pieces; and of two, the longer one is looked for first.
     @Test func textsAreRedactedInAllSpellings() {
         func redacted(_ secret: String, _ text: String) -> String { Secrets([secret]).redacting(text) }
         #expect(redacted("S", "u:S@h is Safe") == "u:…@h is Safe")
@@ -232,9 +232,9 @@ import Testing
         #expect(throws: ToolError.self) { try GivenPlace("@env:\(name)") }
     }
 
-    /// Who else may use the file with the URL, if only the group or only all others, is worth a warning.
+    /// A file with the URL is worth a warning if other users may use it: only the group, or only all other users.
     @Test(arguments: [(0o600, false), (0o640, true), (0o604, true)])
-    func aFileThatOthersMayReadIsWarnedOf(mode: Int, isWarned: Bool) throws {
+    func aFileThatOtherUsersMayReadIsWarnedOf(mode: Int, isWarned: Bool) throws {
         let path = folder.path("url")
         try "sftp://me:hunter2@host/path".write(toFile: path, atomically: true, encoding: .utf8)
         try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)

@@ -59,8 +59,8 @@
             return RcloneStore(program, try StoreURL(folder.path("store")), folder: outbox, ending: NoEnd())
         }
 
-        /// Who may write the outbox moves each private folder away, and puts a link in its place: rclone still reads the list of names, and writes
-        /// what it downloads, in the folders of this process.
+        /// A user who may write the outbox moves each private folder away, and puts a link in its place: rclone still reads the list of names, and
+        /// writes what it downloads, in the folders of this process.
         @Test func theFolderOfADownloadIsSwapped() throws {
             let secret = try #require(FileManager.default.contents(atPath: folder.path("outside/secret")))
             let outbox = try outbox()
@@ -166,7 +166,7 @@
             #expect(try names(in: "data/app.db-outbox/\(name)") == ["file"])
         }
 
-        /// Who may write the store does not write what a database beside the snapshot files obeys.
+        /// A user who may write the store does not write what a database beside the snapshot files obeys.
         @Test func aStoreDoesNotFenceADatabase() {
             let names = DatabaseCompanions.endings + ["-coord", "-coord4", "-coord12", "-outbox"]
             for name in names.flatMap({ ["local.db\($0)", "local.db\($0.uppercased())", $0] }) {

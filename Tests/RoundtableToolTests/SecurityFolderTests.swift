@@ -103,7 +103,7 @@
             #expect(result.code == 1)
             #expect(result.errors.contains("another user has moved it away"), "\(result.errors)")
             try expectUntouched(secret)
-            // The database is the one that was there, and the restored one is gone with its content.
+            // The database is the one that was there, and the restored one is removed with its content.
             #expect(try names(in: "data/stolen").isEmpty)
             #expect(try #require(try status("data/app.db")).st_mode & 0o777 == 0o660)
         }
@@ -276,7 +276,7 @@
             #expect(failures > 0 || call == .link, "\(call)")
         }
 
-        /// In a sticky folder, the file of a stranger stays where it is, and keeps nobody from replacing a database.
+        /// In a sticky folder, the file of a stranger stays where it is, and does not prevent a database from being replaced.
         @Test(.enabled(if: OtherUser.isPossible, "needs root, to become another user"))
         func theFileOfAStrangerStays() throws {
             #expect(chmod(folder.path("data"), 0o1777) == 0)
@@ -406,7 +406,7 @@
             #expect(try names(in: "data") == ["app.db", "victim.db"])
         }
 
-        /// A stranger's report in a folder such as /tmp, which names a follower that lives for ever, keeps nobody from restoring. The follower of
+        /// A stranger's report in a folder such as /tmp, which names a follower that lives for ever, prevents no restore. The follower of
         /// another user in a folder that both may write does.
         @Test(
             .enabled(if: OtherUser.isPossible, "needs root, to make files of another user"),

@@ -100,6 +100,6 @@
         @Test(arguments: [
             ("a\u{1B}[2J", "a·[2J"), ("x\u{202E}y", "x·y"), ("a\nb", "a·b"), ("\u{2028}", "·"), ("Zoë", "Zoë"),
         ])
-        func textOfOthers(text: String, shown: String) { #expect(text.visibleLine == shown) }
+        func textOfOtherUsers(text: String, shown: String) { #expect(text.visibleLine == shown) }
     }
 #endif

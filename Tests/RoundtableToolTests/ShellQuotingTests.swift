@@ -9,7 +9,7 @@ import Testing
 @testable import RoundtableTool
 @testable import RoundtableToolSupport
 
-/// Names of others in the commands that messages advise.
+/// Names that other users chose, in the commands that messages advise.
 @Suite struct ShellQuotingTests {
     @Test(arguments: [
         ("demo.sqlite", "demo.sqlite"), ("my demo.sqlite", "'my demo.sqlite'"), ("it's", #"'it'\''s'"#), ("", "''"),

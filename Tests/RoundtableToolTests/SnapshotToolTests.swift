@@ -17,7 +17,7 @@ import Testing
         SnapshotFile(at: URL(fileURLWithPath: folder.path("a.snapshot")), version: 3, as: "app", encoding: encoding)
     }
 
-    @Test func `A value is shown with who wrote it`() throws {
+    @Test func `A value is shown with its writer`() throws {
         let folder = try Folder()
         try file(folder).write(State())
         let before = try folder.contents
@@ -86,7 +86,7 @@ import Testing
         #expect(try Tool.run("snapshot", "a.snapshot", "--json", "--value", in: folder).code == 64)
     }
 
-    /// Text of others does not move the cursor.
+    /// Text of other programs does not move the cursor.
     @Test func `Control characters are not printed`() throws {
         let folder = try Folder()
         let url = URL(fileURLWithPath: folder.path("a.snapshot"))

@@ -5,7 +5,7 @@ import Testing
 
 @Suite(.enabled(if: Shell.isInstalled, "needs the sqlite3 shell")) struct StatusTests {
     @Test(arguments: [false, true])
-    func `Looking at a database that nobody has open changes nothing`(wal: Bool) throws {
+    func `Looking at a database that no process has open changes nothing`(wal: Bool) throws {
         let folder = try Folder()
         try Shell.make("a.db", in: folder, wal: wal)
         let before = try folder.contents
@@ -81,7 +81,7 @@ import Testing
         #expect(rows.output == "{\"n\":2}\n")
     }
 
-    @Test func `Who holds the WAL back is named`() throws {
+    @Test func `A process that holds the WAL back is named`() throws {
         let folder = try Folder()
         let url = folder.url.appendingPathComponent("a.db")
         let db = try SharedDatabase.open(at: url, schema: .unmanaged, as: "widget")
@@ -121,7 +121,7 @@ import Testing
         var text = "text"
     }
 
-    @Test func `What waits in the outbox is shown, and for whom`() throws {
+    @Test func `What waits in the outbox is shown, and for which process`() throws {
         let folder = try Folder()
         let url = folder.url.appendingPathComponent("a.db")
         func status(_ arguments: String...) throws -> (text: String, outbox: [String: Any]?) {

@@ -73,7 +73,7 @@ struct Tool {
     }
 }
 
-/// A temporary folder that goes away with its last reference.
+/// A temporary folder that is removed with its last reference.
 final class Folder: Sendable {
     let url: URL
 

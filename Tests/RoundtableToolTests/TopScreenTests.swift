@@ -30,7 +30,7 @@ import Testing
         )
     }
 
-    /// A reader that keeps all writers out is shown where a writer that takes no turns would be.
+    /// A reader that locks out all writers is shown where a writer that takes no turns would be.
     @Test func aReaderThatStopsWriters() throws {
         var sample = try TopWorld.sample(at: 0)
         sample.status.obstructingLocks = [ObstructingLock(.checkpoint, pid: nil)]
@@ -258,7 +258,7 @@ import Testing
         #expect(TopRates(from: old, to: new).commits == nil)
     }
 
-    @Test func `DatabaseChanges in a row are one line, and lines have each change once`() throws {
+    @Test func `Changes in a row are one line, and lines have each change once`() throws {
         var first = try TopWorld.sample(at: 0)
         first.commits?.lastSequence = 3
         var second = try TopWorld.sample(at: 1)
@@ -275,7 +275,7 @@ import Testing
         #expect(model.newChanges.map(\.sequence) == [5, 4])
         let lines = TopLines(model).text.split(separator: "\n").filter { $0.contains(" change ") }
         #expect(lines.count == 2)
-        // The ring was made anew.
+        // The ring was recreated.
         var third = second
         third.commits?.lastSequence = 2
         #expect(TopWorld.model(first, second, third).newChanges.count == 5)

@@ -101,7 +101,7 @@ import Testing
         expectRestored(terminal, before)
     }
 
-    @Test func `SIGTERM ends it while nobody reads what it shows, and the settings are as before`() throws {
+    @Test func `SIGTERM ends it while no program reads what it shows, and the settings are as before`() throws {
         let terminal = try PseudoTerminal(
             ["/bin/sh", "-c", "echo $$ > pid; exec '\(try Tool.url.path)' top a.db --every 0.1"],
             in: folder
@@ -142,7 +142,7 @@ import Testing
         expectRestored(terminal, before)
     }
 
-    @Test func `A database that goes away ends it with one line, on the screen as it was`() throws {
+    @Test func `A database that is removed ends it with one line, on the screen as it was`() throws {
         let terminal = try top()
         let before = terminal.initialFlags
         try terminal.wait(for: "q quit")

@@ -8,7 +8,7 @@ import Testing
 @testable import RoundtableToolSupport
 
 @Suite(.timeLimit(.minutes(2))) struct WatchTests {
-    @Test func `A commit through Roundtable is told with author, pid and tables, one to another table is not`() throws {
+    @Test func `A commit by Roundtable is reported with author, pid and tables, one to another table is not`() throws {
         let folder = try Folder()
         try Tool.run("sql", "a.db", "CREATE TABLE t(x); CREATE TABLE u(x)", in: folder)
         let watch = try Watch(["a.db", "--json", "--table", "t", "--count", "1"], in: folder)
@@ -85,7 +85,7 @@ import Testing
     @Test func `A database that is not there yet is waited for`() throws {
         let folder = try Folder()
         let watch = try Watch(["a.db", "--wait"], in: folder, waits: true)
-        // It may begin to watch while this is setting the database up, and tell of that.
+        // It may begin to watch while this is setting the database up, and report that.
         try Tool.run("sql", "a.db", "CREATE TABLE t(x)", in: folder)
         try watch.waitUntilWatching()
         try Tool.run("sql", "--as", "bob", "a.db", "INSERT INTO t VALUES (1)", in: folder)
@@ -150,7 +150,7 @@ import Testing
         )
     }
 
-    @Test func `It ends when nobody reads, without a change to print`() throws {
+    @Test func `It ends when no program reads, without a change to print`() throws {
         let folder = try Folder()
         try Tool.run("sql", "a.db", "CREATE TABLE t(x)", in: folder)
         let watch = try Watch(["a.db"], in: folder)
@@ -175,7 +175,7 @@ import Testing
         )
     }
 
-    @Test func `Lines say who, where, and of how many commits`() {
+    @Test func `Lines say the author, the place, and the number of commits`() {
         var format = WatchFormat(isFiltered: false)
         let lines = [
             format.text(Self.change(3, .several, .some(["b", "a"]))),
@@ -192,7 +192,7 @@ import Testing
         #expect(filtered.text(Self.change(9, .several, .some(["t"]))).hasSuffix("(several commits reported as one)"))
     }
 
-    @Test func `Derived tables are not listed, and a commit to nothing else is told`() throws {
+    @Test func `Derived tables are not listed, and a commit to nothing else is reported`() throws {
         func tables(_ names: Set<String>) throws -> (text: String, json: [String: Any]) {
             var format = WatchFormat(isFiltered: false)
             let change = Self.change(1, .commit, .some(names))

@@ -2,7 +2,7 @@ import RoundtableKernel
 
 /// Worlds that behave alike have the same fingerprint, so that a walk visits one of them (symmetry and bisimulation reduction).
 ///
-/// What is left out or renamed cannot be told apart by any step, nor by what must hold:
+/// What is left out or renamed cannot be distinguished by any step, nor by what must hold:
 ///
 /// - slots are renamed: the machine only compares them for equality, and the queue is sorted by tickets;
 /// - tickets count by their order, and the next one is above all of them;

@@ -47,13 +47,13 @@
 
         /// Calls the expiry handlers of all assertions, and does not wait for them to return.
         func expire(in left: Duration) {
-            let told = state.withLock { state in
+            let expired = state.withLock { state in
                 for id in state.asking { state.early[id] = left }
-                let told = state.expiries.filter { !state.asking.contains($0.key) }
-                for id in told.keys { state.expiries[id] = nil }
-                return Array(told.values)
+                let expired = state.expiries.filter { !state.asking.contains($0.key) }
+                for id in expired.keys { state.expiries[id] = nil }
+                return Array(expired.values)
             }
-            for onExpiry in told { Self.call(onExpiry, left) }
+            for onExpiry in expired { Self.call(onExpiry, left) }
         }
 
         private func forget(_ id: Int) -> Expiry? { state.withLock { $0.expiries.removeValue(forKey: id) } }

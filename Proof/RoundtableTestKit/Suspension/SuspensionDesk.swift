@@ -18,7 +18,7 @@
             var lines = SocketLines()
             var assertions: [Int: String] = [:]
             var closed: ContinuousClock.Instant?
-            var isTold = false
+            var isNotified = false
         }
 
         private struct State {
@@ -89,14 +89,14 @@
         /// - returns: the processes that it was sent to.
         func giveNotice(milliseconds: Int, to pids: Set<Int32>) -> Set<Int32> {
             state.withLock { state in
-                var told: Set<Int32> = []
+                var notified: Set<Int32> = []
                 for (descriptor, connection) in state.connections
-                where !connection.isTold && pids.contains(connection.pid) {
-                    state.connections[descriptor]?.isTold = true
+                where !connection.isNotified && pids.contains(connection.pid) {
+                    state.connections[descriptor]?.isNotified = true
                     guard AbstractSocket.send(.suspending(milliseconds: milliseconds), to: descriptor) else { continue }
-                    told.insert(connection.pid)
+                    notified.insert(connection.pid)
                 }
-                return told
+                return notified
             }
         }
 
@@ -122,7 +122,7 @@
                 state.refused.subtract(pids)
                 for (descriptor, connection) in state.connections where pids.contains(connection.pid) {
                     state.connections[descriptor]?.closed = nil
-                    state.connections[descriptor]?.isTold = false
+                    state.connections[descriptor]?.isNotified = false
                 }
             }
         }

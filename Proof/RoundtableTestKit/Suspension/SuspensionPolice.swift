@@ -73,21 +73,21 @@
             var verdict = Verdict()
             desk.catchUp()
             desk.forget(ProcessTree(root: pid).pids)
-            var told = Told()
-            giveNotice(pid, left: terms.notice ?? .zero, &told)
-            giveSignal(pid, &told)
+            var notified = Notified()
+            giveNotice(pid, left: terms.notice ?? .zero, &notified)
+            giveSignal(pid, &notified)
             defer { resume(pid) }
             let noticeEnd = began + (terms.notice ?? .zero)
             wait(until: noticeEnd) {
-                giveNotice(pid, left: noticeEnd - .now, &told)
+                giveNotice(pid, left: noticeEnd - .now, &notified)
                 // The signal is tried again, because a process that has just been continued may put its handler back only now.
-                giveSignal(pid, &told)
+                giveSignal(pid, &notified)
                 return Self.isDone(pid)
             }
 
             var tree = ProcessTree(root: pid)
             while true {
-                waitForAssertions(pid, since: began, &told, &verdict)
+                waitForAssertions(pid, since: began, &notified, &verdict)
                 let stopBegan = ContinuousClock.now
                 verdict.frozenSeconds = (stopBegan - began) / .seconds(1)
                 tree = try stop(pid)
@@ -97,7 +97,7 @@
                 if verdict.isExpired || desk.assertions(of: tree.pids).isEmpty { break }
                 thaw()
             }
-            verdict.notified = told.count
+            verdict.notified = notified.count
             verdict.processes = tree.members.count
             verdict.answeredSeconds = desk.answered(tree.pids).map { ($0 - began) / .seconds(1) }
             guard !tree.members.isEmpty else {
@@ -110,7 +110,7 @@
             verdict.examiningSeconds = (ContinuousClock.now - examinationBegan) / .seconds(1)
             // The descendants of a process that is not shown would be missing.
             for member in tree.members { try checkIsShown(member.pid) }
-            try checkJudgeable(told.bySignal, convicted: Set(verdict.convictions.map(\.pid)))
+            try checkJudgeable(notified.bySignal, convicted: Set(verdict.convictions.map(\.pid)))
             verdict.outcome = verdict.convictions.isEmpty ? .released : .convicted
             if terms.punishment == .kill {
                 let convicted = Set(verdict.convictions.map(\.pid))
@@ -148,9 +148,9 @@
         // lets it continue.
 
         /// - throws: when a convicted process could not do what the notice asks for (rule J9).
-        private func checkJudgeable(_ told: Set<ProcessTree.Member>, convicted: Set<Int32>) throws {
+        private func checkJudgeable(_ notified: Set<ProcessTree.Member>, convicted: Set<Int32>) throws {
             guard let signal = terms.noticeSignal, Self.stopSignals.contains(signal) else { return }
-            for member in told where convicted.contains(member.pid) {
+            for member in notified where convicted.contains(member.pid) {
                 guard !member.handling(of: signal).isDisjoint(with: [.caught, .blocked]),
                     ProcessGroup(of: member.pid)?.isOrphaned == true
                 else { continue }
@@ -174,28 +174,28 @@
         // MARK: Notice and assertions
 
         /// The processes that have had notice.
-        private struct Told {
+        private struct Notified {
             var byMessage: Set<Int32> = []
             var bySignal: Set<ProcessTree.Member> = []
             var count: Int { byMessage.union(bySignal.map(\.pid)).count }
         }
 
         /// Gives notice by message to connected processes that have had none.
-        private func giveNotice(_ pid: Int32, left: Duration, _ told: inout Told) {
+        private func giveNotice(_ pid: Int32, left: Duration, _ notified: inout Notified) {
             guard terms.notice != nil else { return }
             desk.catchUp()
             let milliseconds = max(0, Int(left / .milliseconds(1)))
-            told.byMessage.formUnion(desk.giveNotice(milliseconds: milliseconds, to: ProcessTree(root: pid).pids))
+            notified.byMessage.formUnion(desk.giveNotice(milliseconds: milliseconds, to: ProcessTree(root: pid).pids))
         }
 
         /// Gives notice by signal to processes that handle the signal, are not connected, and have had none.
-        private func giveSignal(_ pid: Int32, _ told: inout Told) {
+        private func giveSignal(_ pid: Int32, _ notified: inout Notified) {
             guard terms.notice != nil, let signal = terms.noticeSignal else { return }
             let tree = ProcessTree(root: pid)
             let connected = desk.connectedPids(among: tree.pids)
-            for member in tree.members where !connected.contains(member.pid) && !told.bySignal.contains(member) {
+            for member in tree.members where !connected.contains(member.pid) && !notified.bySignal.contains(member) {
                 guard !tree.isAwaited(member), handles(signal, member) else { continue }
-                told.bySignal.insert(member)
+                notified.bySignal.insert(member)
                 member.signal(signal)
             }
         }
@@ -215,13 +215,13 @@
         private func waitForAssertions(
             _ pid: Int32,
             since began: ContinuousClock.Instant,
-            _ told: inout Told,
+            _ notified: inout Notified,
             _ verdict: inout Verdict
         ) {
             func held() -> [String] {
                 desk.catchUp()
                 // A process may have connected since the time of the notice passed.
-                giveNotice(pid, left: .zero, &told)
+                giveNotice(pid, left: .zero, &notified)
                 return desk.assertions(of: ProcessTree(root: pid).pids)
             }
             let names = held()

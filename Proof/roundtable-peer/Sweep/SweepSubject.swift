@@ -410,7 +410,7 @@
         let error = Mutex<String?>(nil)
         private let interrupted = Atomic(false)
 
-        /// Whether the program was told that observers are not notified, and not yet that they are again.
+        /// Whether the last report to the program was that observers are not notified, and not that they are again.
         var isInterrupted: Bool { interrupted.load(ordering: .acquiring) }
 
         init(_ database: SharedDatabase, missesEvents: Bool) {

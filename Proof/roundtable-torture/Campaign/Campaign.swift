@@ -13,7 +13,7 @@ import Synchronization
 /// Set by SIGINT and SIGTERM: the campaign then ends as at the end of its time, with all checks.
 private let endRequested = Atomic(false)
 
-/// Real processes on one database, under faults at random moments, and checks of everything that they were told.
+/// Real processes on one database, under faults at random moments, and checks of everything that was reported to them.
 final class Campaign {
     let settings: CampaignSettings
     let fleet: PeerFleet

@@ -11,8 +11,8 @@ struct LossReport: Codable {
     var role: String
     /// The begin of the last write that was acknowledged, or the last row; in ns of the monotonic clock.
     var lastBegan: UInt64 = 0
-    /// When it was told.
-    var told: UInt64 = 0
+    /// When the process was notified.
+    var notified: UInt64 = 0
     /// The error with which it ended.
     var error: String
     var isLoss: Bool
@@ -60,7 +60,7 @@ struct FilesRole: AsyncParsableCommand {
         mark(worker, "ready")
         var report = LossReport(role: role, error: "", isLoss: false)
         do { try await body(database, &report) } catch {
-            report.told = MonotonicClock.now
+            report.notified = MonotonicClock.now
             report.error = "\(error)"
             if case .fileLost? = error as? SharedDatabaseError { report.isLoss = true }
         }

@@ -10,7 +10,7 @@ struct FilesVerb: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "files",
         abstract: "Replaces, removes and moves the files of open databases, and finds processes that do not notice.",
-        discussion: "The exit code is 1 if a write was acknowledged too late, or a process was not told."
+        discussion: "The exit code is 1 if a write was acknowledged too late, or a process was not notified."
     )
 
     @Option(help: "The number of rounds.")
@@ -41,7 +41,7 @@ struct FilesVerb: AsyncParsableCommand {
             "\(rounds) rounds: "
                 + counts.sorted { $0.key < $1.key }.map { "\($0.value) \($0.key)" }.joined(separator: ", ")
         )
-        print("the latest was told after \(latest / 1_000_000) ms; \(problems.count) problems")
+        print("the latest was notified after \(latest / 1_000_000) ms; \(problems.count) problems")
         for problem in problems { print(problem) }
         if !problems.isEmpty {
             print("to run it again: --seed 0x\(String(seed, radix: 16)) --rounds \(rounds)")
@@ -51,7 +51,7 @@ struct FilesVerb: AsyncParsableCommand {
 
     private struct Result {
         var problems: [String] = []
-        /// How long the last process took to be told.
+        /// How long it took until the last process was notified.
         var latest: Nanoseconds = 0
     }
 
@@ -89,7 +89,7 @@ struct FilesVerb: AsyncParsableCommand {
             }
             let made = MonotonicClock.now
             if !wait(for: .seconds(20), { files("report-").count == count }) {
-                result.problems.append("\(count - files("report-").count) processes were not told within 20 s")
+                result.problems.append("\(count - files("report-").count) processes were not notified within 20 s")
             }
             for file in files("report-") {
                 let report = try JSONDecoder().decode(LossReport.self, from: Data(contentsOf: file))
@@ -103,7 +103,7 @@ struct FilesVerb: AsyncParsableCommand {
                         "\(report.role): a write that began \((report.lastBegan - made) / 1_000) µs after the loss was acknowledged"
                     )
                 }
-                result.latest = max(result.latest, report.told.subtractingSaturating(began))
+                result.latest = max(result.latest, report.notified.subtractingSaturating(began))
             }
             result.problems += try look(url, damage, count)
             try end(fleet)

@@ -107,7 +107,7 @@ struct DiskModel {
 
     private mutating func sync(_ inode: UInt64, _ number: UInt64) -> Bool {
         guard let begin = syncs.removeValue(forKey: number) else { return false }
-        // The file's syncs promise this, whether or not the model is told to forget them.
+        // The file's syncs promise this, whether or not the model is configured to forget them.
         bounds.syncEnds(number, isWAL: names[inode]?.hasSuffix("-wal") == true)
         let isFolder = folders[inode] != nil
         defer {

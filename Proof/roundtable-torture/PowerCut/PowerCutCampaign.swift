@@ -35,7 +35,7 @@ struct PowerCutCampaign: Sendable {
         defer { temporary.remove() }
         let place = temporary.url
         let recorder = try WriteRecorder(in: place)
-        let shared = Mutex((report: PowerCutReport(self), next: 0, error: (any Error)?.none, toldMinutes: 0))
+        let shared = Mutex((report: PowerCutReport(self), next: 0, error: (any Error)?.none, reportedMinutes: 0))
         let begin = ContinuousClock.now
         DispatchQueue.concurrentPerform(iterations: threads) { _ in
             while true {
@@ -59,7 +59,7 @@ struct PowerCutCampaign: Sendable {
                     try? FileManager.default.removeItem(at: folder)
                     shared.withLock { shared in
                         shared.report.add(part)
-                        tellProgress(of: shared.report, ContinuousClock.now - begin, &shared.toldMinutes)
+                        tellProgress(of: shared.report, ContinuousClock.now - begin, &shared.reportedMinutes)
                     }
                 } catch {
                     shared.withLock { $0.error = error }
@@ -73,10 +73,10 @@ struct PowerCutCampaign: Sendable {
     }
 
     /// Once a minute.
-    private func tellProgress(of report: PowerCutReport, _ time: Duration, _ toldMinutes: inout Int) {
+    private func tellProgress(of report: PowerCutReport, _ time: Duration, _ reportedMinutes: inout Int) {
         let minutes = Int(time / .seconds(60))
-        guard minutes > toldMinutes else { return }
-        toldMinutes = minutes
+        guard minutes > reportedMinutes else { return }
+        reportedMinutes = minutes
         let text = "\(minutes) min: \(report.distinctStates) of \(states) states, \(report.failures.count) wrong\n"
         FileHandle.standardError.write(Data(text.utf8))
     }

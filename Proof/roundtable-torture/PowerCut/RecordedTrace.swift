@@ -97,7 +97,7 @@ struct RecordedTrace {
     }
 }
 
-/// What a program was told is stored.
+/// What was reported to a program as stored.
 struct Acknowledgement {
     enum Kind: UInt64 {
         case commit = 1

@@ -31,8 +31,8 @@
             var broken: String?
             /// The moment at which the calls of all operations were known.
             var recorded: ContinuousClock.Instant?
-            /// The minutes after which progress was told last.
-            var toldMinutes = 0
+            /// The minutes after which progress was reported last.
+            var reportedMinutes = 0
         }
 
         private let settings: Settings
@@ -157,8 +157,8 @@
         /// Once a minute.
         private func tellProgress(_ state: inout State) {
             let minutes = Int((ContinuousClock.now - began) / .seconds(60))
-            guard minutes > state.toldMinutes else { return }
-            state.toldMinutes = minutes
+            guard minutes > state.reportedMinutes else { return }
+            state.reportedMinutes = minutes
             let text = "\(minutes) min: \(state.waiting.count) points left, \(state.failures.count) wrong\n"
             FileHandle.standardError.write(Data(text.utf8))
         }

@@ -25,8 +25,8 @@ import Testing
         #expect(pauses.own == first)
     }
 
-    /// Other participants pause only after as many failures as the obstacle allows, and not for a participant's own connection.
-    @Test func whoPauses() {
+    /// Other participants cause a pause only after as many failures as the obstacle allows, and the participant's own connection causes none.
+    @Test func whichObstaclesPause() {
         for (obstacle, grace) in [
             (CheckpointPauses.Obstacle.readers, 2), (.failure, 2), (.others, 8), (.connection, nil),
         ] {
@@ -42,7 +42,7 @@ import Testing
         }
     }
 
-    /// A pause ends by itself, and never lasts longer than others may be kept waiting.
+    /// A pause ends by itself, and never lasts longer than other participants may be kept waiting.
     @Test func pausesEnd() {
         var pauses = CheckpointPauses()
         for _ in 1...40 { pauses.lengthen(at: 1000, .readers, nil) }

@@ -18,7 +18,7 @@ import Testing
         WALHealth(committedFrames: frames, backfilledFrames: 0, size: 0, pins: pins)
     }
 
-    /// One read is told of once, however often it is met; another one of the same process is another.
+    /// One read is reported once, however often it is found; another read of the same process is reported again.
     @Test func oncePerPin() {
         let warnings = CheckpointWarnings(.none)
         #expect(warnings.isNews(health(3000, pin(1, since: 5))))
@@ -29,7 +29,7 @@ import Testing
         #expect(!warnings.isNews(health(3030, pin(2, since: nil))))
     }
 
-    /// Each way of failing is told of once, as long as it lasts.
+    /// Each way of failing is reported once, as long as it lasts.
     @Test func failures() {
         let warnings = CheckpointWarnings(.none)
         func health(_ code: Int32?) -> WALHealth {
@@ -47,7 +47,7 @@ import Testing
         #expect(warnings.isNews(health(13)))
     }
 
-    /// Short reads behind the one that is most in the way are no news; once it has gone, the next one is.
+    /// Short reads behind the read that is most in the way are no news; once that read has ended, the next one is news.
     @Test func theOneThatHoldsMost() {
         let warnings = CheckpointWarnings(.none)
         #expect(warnings.isNews(health(3000, pin(1, since: 5, held: 2000), pin(2, since: 9))))
@@ -55,20 +55,20 @@ import Testing
             #expect(!warnings.isNews(health(3000, pin(1, since: 5, held: 2000), pin(2, since: UInt64(since)))))
         }
         #expect(warnings.isNews(health(3000, pin(2, since: 19))))
-        // It has come back in front of the other.
+        // The first read has come back in front of the other read.
         #expect(warnings.isNews(health(3000, pin(1, since: 5, held: 2000), pin(2, since: 19))))
     }
 
-    /// Each time the WAL has doubled; and when it was begun anew meanwhile, doubled since then.
+    /// Each doubling of the WAL is news. When the WAL was restarted meanwhile, the doubling counts from the restart.
     @Test func eachDoubling() {
         let warnings = CheckpointWarnings(.none)
-        let told = [3000, 5999, 6000, 11_999, 12_000, 3500, 6999, 7000].map {
+        let reported = [3000, 5999, 6000, 11_999, 12_000, 3500, 6999, 7000].map {
             warnings.isNews(health($0, pin(1, since: 5)))
         }
-        #expect(told == [true, false, true, false, true, false, false, true])
+        #expect(reported == [true, false, true, false, true, false, false, true])
     }
 
-    /// Also when nobody can be named.
+    /// The warnings also work when no process can be named.
     @Test func withoutPins() {
         let warnings = CheckpointWarnings(.none)
         #expect([3000, 3001, 6000].map { warnings.isNews(health($0)) } == [true, false, true])

@@ -10,7 +10,7 @@ import Testing
 @testable import RoundtableFiles
 @testable import RoundtableGate
 
-/// Rules K, within one process.
+/// These tests check rules K within one process.
 @Suite struct CheckpointingTests {
     let folder: TemporaryFolder
     let url: URL
@@ -31,7 +31,7 @@ import Testing
         return try SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: author, options: options)
     }
 
-    /// Each is one commit, of two or three frames.
+    /// Each row is one commit, of two or three frames.
     private func add(_ count: Int, to db: SharedDatabase) throws {
         for _ in 0..<count { try db.write { db in _ = try Player(name: "A").inserted(db) } }
     }
@@ -48,10 +48,10 @@ import Testing
         Int(try #require(db.seat.participant).block.value(of: counter))
     }
 
-    /// What is done in the background has come to an end.
+    /// Whether the work in the background has ended.
     private func isQuiet(_ db: SharedDatabase) -> Bool { db.writer.checkpointer?.isIdle == true }
 
-    /// **K12**: taken back by what copies something, though readers hold the rest, and by the last one out.
+    /// **K12**: a failure is taken back by a checkpoint that copies something, though readers hold the rest, and by the last participant that closes.
     @Test func aFailureIsTakenBack() async throws {
         let db = try open(threshold: 1000)
         let block = try #require(db.seat.participant).block
@@ -70,7 +70,7 @@ import Testing
         #expect(block.checkpointFailure == nil)
     }
 
-    /// **K12**: a failure is not taken back by a step that readers keep from copying anything, such as those of `doctor`.
+    /// **K12**: a failure is not taken back by a step that cannot copy anything because of readers, such as the steps of `doctor`.
     @Test func aFailureStaysWhileNothingIsCopied() async throws {
         let db = try open(threshold: 1000)
         let block = try #require(db.seat.participant).block
@@ -89,7 +89,7 @@ import Testing
 
     // MARK: By itself
 
-    /// **K2, K4**: no commit makes it, and no stranger.
+    /// **K2, K4**: no commit makes the checkpoint, and no stranger makes it.
     @Test func theWALIsCopiedInTheBackground() async throws {
         let db = try open()
         let before = try count(.checkpoints, db)
@@ -98,12 +98,12 @@ import Testing
         try await eventually("it ends") { isQuiet(db) }
         #expect(try frames(db).uncopied < 50)
         #expect(try count(.checkpointsByWriters, db) == 0)
-        // Else the others would leave it to a participant that does nothing, for the time of its lease.
+        // Otherwise the other participants would leave it to a participant that does nothing, for the time of its lease.
         let block = try #require(db.seat.participant).block
-        try await eventually("the election is given up") { block.checkpointer == nil }
+        try await eventually("the election is released") { block.checkpointer == nil }
     }
 
-    /// **K5, K6**: it begins anew again and again, and is never much longer than it should be.
+    /// **K5, K6**: the WAL restarts again and again, and is never much longer than it should be.
     @Test func theWALDoesNotGrow() async throws {
         let db = try open(threshold: 100)
         var longest = 0
@@ -122,7 +122,7 @@ import Testing
         #expect(try await db.read { try Player.fetchCount($0) } == 3000)
     }
 
-    /// **K2**: also what a process has left that died.
+    /// **K2**: the frames that a dead process has left are copied, too.
     @Test func openingLooksAtTheWAL() async throws {
         let first = try open { $0.checkpointing = .manual }
         try add(60, to: first)
@@ -132,7 +132,7 @@ import Testing
         #expect(try frames(first).backfilled > 50)
     }
 
-    /// **K7**: while somebody reads an old moment, attempts become rare; when it ends, the WAL begins anew though nobody writes.
+    /// **K7**: while a process reads an old moment, attempts become rare; when the read ends, the WAL restarts though no process writes.
     @Test func aLongReadHoldsItUp() async throws {
         let db = try open()
         let snapshot = try await db.makeSnapshot()
@@ -142,9 +142,9 @@ import Testing
         #expect(try frames(db).uncopied > 100)
         // During a pause, any other participant may become the checkpointer (rule K7).
         let block = try #require(db.seat.participant).block
-        try await eventually("the election is given up for a pause") { block.checkpointer == nil }
+        try await eventually("the election is released for a pause") { block.checkpointer == nil }
         try snapshot.close()
-        try await eventually("it goes on by itself") { try count(.walRestarts, db) > restarts }
+        try await eventually("it continues by itself") { try count(.walRestarts, db) > restarts }
         #expect(try frames(db).uncopied == 0)
     }
 
@@ -192,7 +192,7 @@ import Testing
         #expect(try sizeOfWAL == 0)
         try add(1, to: db)
         try db.close()
-        #expect(try sizeOfWAL == 0, "the last one out")
+        #expect(try sizeOfWAL == 0, "the last participant that closes empties the WAL")
     }
 
     @Test func external() throws {
@@ -214,8 +214,8 @@ import Testing
         try reader.close()
     }
 
-    /// A checkpoint in vain is told, and is no error.
-    @Test func whatItHasComeTo() throws {
+    /// A checkpoint in vain is reported in the result, and is no error.
+    @Test func aCheckpointInVainIsReported() throws {
         let db = try open { $0.checkpointing = .manual }
         let snapshot = try db.makeSnapshot()
         try add(10, to: db)
@@ -227,13 +227,13 @@ import Testing
         #expect(try db.checkpoint(.restart).isComplete)
     }
 
-    /// **K5**: those who read the WAL, and those who read the database file alone because all was copied.
+    /// **K5**: a checkpoint waits for readers of the WAL, and for readers of the database file alone because all was copied.
     @Test(arguments: [false, true]) func readersAreWaitedFor(ofDatabaseFile: Bool) async throws {
         let db = try open { $0.checkpointing = .manual }
         try add(10, to: db)
         if ofDatabaseFile { try await db.checkpoint(.truncate) }
         let (isReading, mayLook) = (Shared(false), DispatchSemaphore(value: 0))
-        // Stays until the checkpoint has the write lock, which it keeps while it waits.
+        // The read stays until the checkpoint has the write lock, which it keeps while it waits.
         async let sawItWait = onThread {
             try? db.read { db in
                 isReading.change { $0 = true }
@@ -251,7 +251,7 @@ import Testing
         #expect(await sawItWait == true)
     }
 
-    /// **K5**: a very long file is cut in pieces, and only what is of the run before.
+    /// **K5**: a very long file is cut in pieces, and only the part of the run before is cut.
     @Test func aFileIsCutInPieces() throws {
         let db = try open { $0.checkpointing = .manual }
         let limits = try #require(CheckpointLimits(.automatic(threshold: 16)))
@@ -266,7 +266,7 @@ import Testing
         }
         let longest = try sizeOfWAL
         #expect(longest > size(ofFrames: limits.longest + limits.piece))
-        // Whoever recovers it would find a part of it, older than the database file.
+        // A process that recovers it would find a part of it, older than the database file.
         #expect(try db.checkpoint(.restart).isComplete && !cut())
         try add(1, to: db)
         #expect(try frames(db).committed < limits.longest)
@@ -286,7 +286,7 @@ import Testing
         #expect(try db.read { try Player.fetchCount($0) } == 2)
     }
 
-    /// **K5**: the same in the background, once nobody holds the WAL back any more; and without a writer, too.
+    /// **K5**: the file is also cut in the background, once no process holds the WAL back any more; and without a writer, too.
     @Test(arguments: [true, false]) func aLongFileBecomesShort(isBeingWritten: Bool) async throws {
         let db = try open(threshold: 16)
         let snapshot = try db.makeSnapshotNow()
@@ -303,7 +303,7 @@ import Testing
         }
     }
 
-    /// A program that takes no turns is in the way: told, whether or not there was something to copy.
+    /// A program that takes no turns is in the way. The error reports it, whether or not there was something to copy.
     @Test func aStrangerWrites() throws {
         let db = try open { $0.checkpointing = .manual }
         try add(10, to: db)
@@ -324,7 +324,7 @@ import Testing
         #expect(try db.checkpoint(.truncate).frames == 0)
     }
 
-    /// An attached database has no participants, and SQLite's automatic checkpoint is gone from the connection.
+    /// An attached database has no participants, and SQLite's automatic checkpoint is switched off on the connection.
     @Test func attachedDatabases() throws {
         let db = try open()
         let other = folder.file("other.sqlite").path
@@ -342,7 +342,7 @@ import Testing
         try db.close()
     }
 
-    /// **W7**: SQLite's own lock of a statement that is being read from is not given up in its stead.
+    /// **W7**: SQLite's own lock of a statement that is being read from is not released in its stead.
     @Test func aCursorThatIsOpenKeepsItsLock() throws {
         let db = try open { $0.checkpointing = .manual }
         try add(10, to: db)
@@ -356,9 +356,9 @@ import Testing
         }
     }
 
-    // MARK: With the rest
+    // MARK: With the rest of the library
 
-    /// **K2**: the checkpointer gives the word up; one that does not is stepped over after its lease.
+    /// **K2**: the checkpointer releases the election; a checkpointer that does not release it is skipped after its lease.
     @Test func oneAtATime() async throws {
         let (a, b) = (try open("a"), try open("b"))
         let (first, second) = (try #require(a.seat.participant), try #require(b.seat.participant))
@@ -368,7 +368,7 @@ import Testing
         #expect(!second.takeCheckpointing(at: now + 2))
         let before = try count(.checkpoints, b)
         try add(30, to: b)
-        #expect(try count(.checkpoints, b) == before, "another one is at it")
+        #expect(try count(.checkpoints, b) == before, "another participant makes checkpoints")
         #expect(second.takeCheckpointing(at: now + 2 + Participant.checkpointLease), "frozen, say")
         #expect(!first.takeCheckpointing(at: now + 3 + Participant.checkpointLease))
         second.giveCheckpointingUp()
@@ -377,7 +377,7 @@ import Testing
         try await eventually("then it is made") { try count(.checkpoints, a) > before }
     }
 
-    /// **K10**: none is begun while the gate is closed, and it is made up for.
+    /// **K10**: no checkpoint is begun while the gate is closed, and it is made later.
     @Test func suspended() async throws {
         let db = try open { $0.process = ProcessSuspension() }
         try add(10, to: db)
@@ -393,7 +393,7 @@ import Testing
         #expect(try await waiting.value.isComplete, "the asynchronous form has waited")
     }
 
-    /// **K10**: one that parks has no connection left, and opens it again later.
+    /// **K10**: a participant that parks has no connection left, and opens it again later.
     @Test func parked() async throws {
         let db = try open()
         try add(60, to: db)
@@ -407,7 +407,7 @@ import Testing
         try await eventually("another is made") { try count(.checkpoints, db) > before }
     }
 
-    /// Closing does not wait for what goes on in the background, nor does what goes on keep it open.
+    /// Closing does not wait for the work in the background, and that work does not keep the database open.
     @Test func closingInTheMiddle() async throws {
         for _ in 0..<20 {
             let db = try open(threshold: 16)

@@ -36,12 +36,12 @@ import Testing
 
     private struct TestError: Error { init(_: String) {} }
 
-    /// Each is one commit, of two or three frames.
+    /// Each row is one commit, of two or three frames.
     private func add(_ count: Int, to db: SharedDatabase) throws {
         for _ in 0..<count { try db.write { db in _ = try Player(name: "A").inserted(db) } }
     }
 
-    /// All checkpoints so far. The frames in the WAL do not tell, because a checkpoint may have left an empty WAL.
+    /// The number of all checkpoints so far. The frames in the WAL do not show it, because a checkpoint may have left an empty WAL.
     private func checkpoints(_ db: SharedDatabase) throws -> Int {
         try #require(try db.walHealth().counters).checkpoints
     }
@@ -51,7 +51,7 @@ import Testing
         let supervisor = try supervisor()
         supervisor.leaveCheckpointsToOthers(true)
         let before = try checkpoints(writer)
-        // Far beyond what a writer copies in its turn (rule K6).
+        // This is far more than a writer copies in its turn (rule K6).
         try add(200, to: writer)
         #expect(try #require(writer.writer.checkpointer).isIdle)
         #expect(try checkpoints(writer) == before)

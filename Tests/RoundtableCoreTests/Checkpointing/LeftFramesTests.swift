@@ -41,7 +41,7 @@ import Testing
         get throws { Int(try #require(try System.status(ofFileAt: url.path + "-wal")).st_size) }
     }
 
-    /// Keeps other participants from checkpointing in the background, as a frozen checkpointer does.
+    /// Prevents other participants from checkpointing in the background, as a frozen checkpointer does.
     private func elect(_ db: SharedDatabase) throws {
         #expect(try #require(db.seat.participant).takeCheckpointing(at: MonotonicClock.now))
     }
@@ -98,7 +98,7 @@ import Testing
         try snapshot.close()
     }
 
-    /// **K11a**: a read that ends soon is waited for.
+    /// **K11a**: closing waits for a read that ends soon.
     @Test func closingBesideAShortRead() async throws {
         let idle = try open("idle")
         try add(1, to: idle)
@@ -140,9 +140,9 @@ import Testing
         #expect(try left(idle) >= 50)
     }
 
-    // MARK: Others
+    // MARK: Other participants
 
-    /// **K2**: no commit is needed.
+    /// **K2**: opening copies the frames, and no commit is needed.
     @Test func openingCopiesTheFrames() async throws {
         let first = try open("first", .manual)
         try add(60, to: first)
@@ -150,7 +150,7 @@ import Testing
         try await eventually("the frames are copied") { try left(second) == 0 }
     }
 
-    /// **K2**: what was left while the database was suspended.
+    /// **K2**: resuming copies the frames that were left while the database was suspended.
     @Test func resuming() async throws {
         let suspended = try open("suspended") { $0.process = ProcessSuspension() }
         #expect(await onThread { suspended.suspend(deadline: .now + .seconds(60)) }.isReleased)
@@ -161,7 +161,7 @@ import Testing
         try await eventually("the frames are copied") { try left(other) == 0 }
     }
 
-    /// **K2**: a participant that observes copies what others leave, also if the checkpointer does nothing.
+    /// **K2**: a participant that observes copies what other participants leave, also if the checkpointer does nothing.
     @Test(arguments: [false, true]) func observing(besideACheckpointer: Bool) async throws {
         let idle = try open("idle")
         let changes = idle.changes(in: .fullDatabase)
@@ -179,7 +179,7 @@ import Testing
         try await eventually("the frames are copied") { try left(other) == 0 }
     }
 
-    /// **K5c**: one huge transaction, after which nothing is written.
+    /// **K5c**: the file is cut after one huge transaction, after which nothing is written.
     @Test func aHugeTransactionOfAnIdleApp() async throws {
         let db = try open("app", .automatic(threshold: 16))
         try addBlobs(to: db)

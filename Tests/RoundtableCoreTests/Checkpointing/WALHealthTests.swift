@@ -35,7 +35,7 @@ import Testing
 
     // MARK: Reads are shown (rule O2)
 
-    /// Each kind of read, with its line, as long as it runs.
+    /// Each kind of read is shown, with its line, as long as it runs.
     @Test func readsAreShown() async throws {
         let (db, other) = (try open("app"), try open("other"))
         func expectShown(_ line: Int?) throws {
@@ -80,7 +80,7 @@ import Testing
     }
     private func readAndFail(_ db: SharedDatabase, _ body: () throws -> Void) throws { try db.read { _ in try body() } }
 
-    /// Reads that return at once.
+    /// These reads return at once.
     @Test func scheduledReadsAreShown() async throws {
         let db = try open("app")
         for isSafe in [true, false] {
@@ -97,7 +97,7 @@ import Testing
         }
     }
 
-    /// Of several, the oldest is shown; when it ends, the next.
+    /// Of several reads, the oldest is shown; when it ends, the next one is shown.
     @Test(.timeLimit(.minutes(1)))
     func theOldestIsShown() async throws {
         let (db, other) = (try open("app"), try open("other"))
@@ -131,7 +131,7 @@ import Testing
         #expect(try status(of: "app").oldestRead == nil)
     }
 
-    /// A snapshot and a read: the older of the two.
+    /// Of a snapshot and a read, the older one is shown.
     @Test func aSnapshotIsShownBesideReads() throws {
         let (db, other) = (try open("app"), try open("other"))
         let snapshot = try db.makeSnapshotNow()
@@ -167,7 +167,7 @@ import Testing
             #expect(health.description.contains("'widget' (pid \(getpid())) holds \(pin.heldFrames) frames back, for "))
             #expect(health.description.contains("since \(pin.callSite!)"))
             #expect(health.size > health.committedFrames * 4096)
-            // From the inside of the read too.
+            // The pin is also reported from the inside of the read.
             #expect(try other.walHealth().pins.count == 1)
             #expect(try DatabaseStatus(ofDatabaseAt: url).wal?.pins.map(\.callSite) == [pin.callSite])
         }
@@ -175,7 +175,7 @@ import Testing
         #expect(try db.walHealth().counters != nil)
     }
 
-    /// What holds nothing back is no pin: everything is copied, or was committed before.
+    /// A reader that holds nothing back is no pin: everything is copied, or was committed before.
     @Test func whatHoldsNothingBackIsLeftOut() throws {
         let (db, other) = (try open("app"), try open("widget"))
         try add(3, to: db)
@@ -186,7 +186,7 @@ import Testing
         #expect(try other.readNow { _ in try db.walHealth() }.pins.isEmpty)
     }
 
-    /// Who holds most comes first.
+    /// The reader that holds most comes first.
     @Test func pinsAreInOrder() throws {
         let (db, first, second) = (try open("app"), try open("first"), try open("second"))
         let young = try second.makeSnapshotNow()
@@ -200,8 +200,8 @@ import Testing
         try old.close()
     }
 
-    /// A read-only participant may ask too; a database that is closed, or not in WAL mode, is refused.
-    @Test func whoMayAsk() throws {
+    /// A read-only participant may ask, too; a database that is closed, or not in WAL mode, is refused.
+    @Test func whichParticipantsMayAsk() throws {
         let db = try open("app")
         try add(2, to: db)
         guard
@@ -227,7 +227,7 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: rollback.path + "-shm"))
     }
 
-    /// **Rule K9.**
+    /// **Rule K9**: the growth is the rate of frames since the last sample.
     @Test func growth() {
         let sample = ControlBlock.WalSample(time: 1_000_000_000, mark: WalMark(frames: 100, salt: 1))
         func rate(_ frames: UInt32, _ salt: UInt32, at time: Nanoseconds) -> Double? {
@@ -235,7 +235,7 @@ import Testing
         }
         #expect(rate(300, 1, at: 3_000_000_000) == 100)
         #expect(rate(100, 1, at: 3_000_000_000) == 0)
-        // Begun anew, in the future, set back, too soon.
+        // The WAL was restarted, or its time is in the future, was set back, or comes too soon.
         #expect(rate(300, 2, at: 3_000_000_000) == nil)
         #expect(rate(300, 1, at: 500_000_000) == nil)
         #expect(rate(50, 1, at: 3_000_000_000) == nil)
@@ -283,7 +283,7 @@ import Testing
         participant.giveCheckpointingUp()
     }
 
-    /// JSON and back.
+    /// The health is coded as JSON and decoded again.
     @Test func coding() throws {
         let party = SharingProcess(pid: 7, name: "x", isParticipant: false, liveness: .stopped)
         let health = WALHealth(
@@ -312,7 +312,7 @@ import Testing
     }
 
     #if os(Linux)
-        /// As Linux lists them: neighbouring bytes of one process are one lock.
+        /// Linux lists neighbouring bytes of one process as one lock.
         @Test func locksAreRead() {
             let list = """
                 1: POSIX  ADVISORY  READ  10 fe:00:55 123 125
@@ -329,14 +329,14 @@ import Testing
             }
             let marks: [Int32: Set<Int>] = [10: [0, 1, 2], 11: [4]]
             #expect(locks(0xFE00) == .init(checkpointing: 13, readMarks: marks))
-            // Another file with this number, on another file system.
+            // This is another file with this number, on another file system.
             #expect(locks(0x11_03A3) == .init(checkpointing: 17))
             #expect(locks(0xFE01) == .init())
-            // Where the list names another device than stat(2), the inode must do.
+            // Where the list names another device than stat(2), the inode must suffice.
             #expect(locks(nil).readMarks == marks)
         }
 
-        /// Strangers, and participants of whom the slot shows nothing, by the locks they hold; whoever checkpoints is no pin.
+        /// Strangers, and participants whose slot shows nothing, are found by the locks they hold; the process that checkpoints is no pin.
         @Test func pinsByLocks() {
             let state = WalIndexView.State(
                 frames: .init(committed: 100, backfilled: 40),
@@ -356,27 +356,27 @@ import Testing
 
     // MARK: Being held up
 
-    /// A checkpoint that a read keeps from going on: the one who checkpoints is told who it is, the reader that it is asked to
-    /// advance, each once (rule K8).
+    /// A read prevents a checkpoint from continuing. The process that checkpoints is notified of the reader, and the reader is notified that it is
+    /// asked to advance, each once (rule K8).
     @Test(.timeLimit(.minutes(1)))
-    func aHeldUpCheckpointIsTold() async throws {
-        let told = Shared<[WALHealth]>([])
+    func aHeldUpCheckpointIsReported() async throws {
+        let reported = Shared<[WALHealth]>([])
         let asked = Shared(0)
         var options = SharedDatabase.Options()
         options.checkpointing = .automatic(threshold: 16)
-        options.follow { (health: WALHealth) in told.change { $0.append(health) } }
+        options.follow { (health: WALHealth) in reported.change { $0.append(health) } }
         let db = try open("app", options)
         options.longReadLimit = LongRead.Limit(age: .seconds(1000), frames: .max)
         options.follow { (_: LongRead) in asked.change { $0 += 1 } }
         let other = try open("widget", options)
         let snapshot = try other.makeSnapshotNow()
-        try await eventually("it is told") {
+        try await eventually("it is reported") {
             try add(to: db)
-            return !told.value.isEmpty
+            return !reported.value.isEmpty
         }
-        let pin = try #require(told.value[0].pins.first)
+        let pin = try #require(reported.value[0].pins.first)
         #expect(pin.holder.name == "widget" && pin.callSite == snapshot.callSite)
-        #expect(told.value[0].committedFrames >= 48)
+        #expect(reported.value[0].committedFrames >= 48)
         try await eventually("the reader is asked") {
             _ = try snapshot.readNow { try Player.fetchCount($0) }
             return asked.value == 1
@@ -386,7 +386,7 @@ import Testing
 
     // MARK: Asking to advance
 
-    /// **Rule K8.** Asked are those who hold something back.
+    /// **Rule K8.** Only readers that hold something back are asked.
     @Test func askingToAdvance() throws {
         let (db, other) = (try open("app"), try open("widget"))
         let snapshot = try other.makeSnapshotNow()
@@ -404,7 +404,7 @@ import Testing
 }
 
 extension SharedDatabase {
-    /// The blocking form, from async code.
+    /// The blocking form can be called from async code.
     func makeSnapshotNow(file: StaticString = #fileID, line: UInt = #line) throws -> SharedDatabaseSnapshot {
         try makeSnapshot(file: file, line: line)
     }

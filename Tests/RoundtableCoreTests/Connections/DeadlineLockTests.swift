@@ -7,7 +7,7 @@ import Testing
 
 @testable import RoundtableCore
 
-/// A lock that is waited for until a time of the monotonic clock.
+/// These tests lock with a deadline of the monotonic clock.
 @Suite struct DeadlineLockTests {
     /// Foundation traps at dates that are too far away, and only when the lock is taken.
     @Test func withoutADeadline() throws {

@@ -30,7 +30,7 @@ import Testing
         #expect(message.hasPrefix("\(url.path): ") && message.contains(text), "\(message)", sourceLocation: location)
         #expect(
             message.components(separatedBy: url.path).count == 2,
-            "told twice: \(message)",
+            "reported twice: \(message)",
             sourceLocation: location
         )
     }
@@ -58,7 +58,7 @@ import Testing
         expect(.SQLITE_FULL, "free space there", error)
     }
 
-    /// What the system says of a disk that fails cannot be had here: the closures throw it, as a statement of theirs would.
+    /// An error that the system reports of a failing disk cannot be produced here: the closures throw it, as a statement of theirs would.
     @Test func anAccessThatTheSystemFails() async throws {
         let db = try open()
         let failure = DatabaseError(resultCode: .SQLITE_IOERR_READ, message: "disk I/O error")
@@ -74,9 +74,9 @@ import Testing
         expect(read)
         let unsafeRead = await #expect(throws: DatabaseError.self) { try await db.unsafeRead { _ in throw failure } }
         expect(unsafeRead)
-        // Not what has words of its own.
+        // An error that has a text of its own is not changed.
         let other = DatabaseError(resultCode: .SQLITE_FULL, message: "another.sqlite: no room")
-        let told = #expect(throws: DatabaseError.self) { try db.write { _ in throw other } }
-        #expect(told?.message == other.message)
+        let thrown = #expect(throws: DatabaseError.self) { try db.write { _ in throw other } }
+        #expect(thrown?.message == other.message)
     }
 }

@@ -7,7 +7,7 @@ import Testing
 
 @testable import RoundtableCore
 
-/// Opening beside files that are not those of the database that is there (rule W12g). The dead are in `ProcessTests.ForeignFiles`.
+/// Opening beside files that do not belong to the database that is there (rule W12g). Dead participants are in `ProcessTests.ForeignFiles`.
 @Suite struct ForeignCompanionsTests {
     typealias Damage = LostFileTests.Damage
     private let world: LostFileTests.World
@@ -79,7 +79,7 @@ import Testing
         try db.close()
         let next = try world.open(as: "next")
         try await next.write { try $0.execute(sql: "INSERT INTO player (name) VALUES ('next')") }
-        // Another one, beside it.
+        // The other database is beside it.
         let other = try world.open(as: "other")
         #expect(try count(other) == count(next))
         try other.close()
@@ -106,7 +106,7 @@ import Testing
         try db.close()
     }
 
-    /// While a participant has a `-wal` that was removed, only it has what it has committed.
+    /// While a participant has a `-wal` that was removed, only this participant has what it has committed.
     @Test(arguments: [Damage.walRemoved, .walReplaced, .walIndexRemoved])
     func aParticipantHasOtherCompanions(damage: Damage) async throws {
         let db = try opened()
@@ -123,7 +123,7 @@ import Testing
     ///                                        makes the files, and shows them
     ///     looks at the files
     ///
-    /// The files belong together, at whichever look they come.
+    /// The files belong together, whenever the look comes.
     @Test func anotherMakesTheFilesMeanwhile() throws {
         let looks = Shared(0)
         var turn = 0

@@ -106,7 +106,7 @@ import Testing
         let blocking = Atomic(0)
         let end = DispatchGroup()
         end.enter()
-        // More than Dispatch has threads for a global queue.
+        // These are more closures than Dispatch has threads for a global queue.
         let calls = (0..<70).map { _ in
             let buffer = ChangeBuffer(capacity: 1)
             buffer.append(change)

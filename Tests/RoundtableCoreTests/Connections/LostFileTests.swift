@@ -62,7 +62,7 @@ import Testing
         }
     }
 
-    /// A folder in a folder, so that it can be moved.
+    /// The folder lies in another folder, so that it can be moved.
     struct World {
         let folder: TemporaryFolder
         let url: URL
@@ -166,7 +166,7 @@ import Testing
         #expect(rows == 0)
     }
 
-    /// Makes damage when a row was committed, as if the commit had taken that long.
+    /// Damages the files when a row was committed, as if the commit had taken that long.
     private final class DamageAtCommit: TransactionObserver {
         let path: String
         let isDue: (_ rows: Int) -> Bool
@@ -183,8 +183,8 @@ import Testing
         func databaseDidRollback(_ db: Database) { rows = 0 }
     }
 
-    /// A commit that takes so long that the file is lost meanwhile is not acknowledged, to none of the writes that share it. The first of
-    /// many writes may have a transaction of its own.
+    /// A commit that takes so long that the file is lost meanwhile is acknowledged to none of the writes that share it. The first of many writes may
+    /// have a transaction of its own.
     @Test(arguments: [1, 8]) func lostDuringTheCommit(count: Int) async throws {
         let world = try World()
         let db = try world.open()
@@ -277,9 +277,9 @@ import Testing
         try db.close()
     }
 
-    /// Without an access, observers are told within a second, and everything that waits for changes ends with the error.
+    /// Without an access, observers are notified within a second, and everything that waits for changes ends with the error.
     @Test(arguments: [Damage.replaced, .setMoved, .folderMoved, .walRemoved])
-    func observersAreTold(damage: Damage) async throws {
+    func observersAreNotified(damage: Damage) async throws {
         let world = try World()
         let events = Shared<[LostFile]>([])
         let db = try world.open { options in
@@ -385,7 +385,7 @@ import Testing
             try db.write { try $0.execute(sql: "INSERT INTO player (name) VALUES ('after')") }
             Self.afterTheLook()
             #expect(try db.read { try Player.fetchCount($0) } == 2)
-            // They are known again.
+            // The files are known again.
             try Damage.walRemoved.make(world.url.path)
             Self.afterTheLook()
             expectLost(
@@ -478,7 +478,7 @@ import Testing
         try db.close()
     }
 
-    /// Others see in the slot which files a participant has open.
+    /// Other participants see in the slot which files a participant has open.
     @Test func theSlotShowsTheFiles() throws {
         let world = try World()
         let db = try world.open()

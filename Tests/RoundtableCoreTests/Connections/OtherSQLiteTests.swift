@@ -78,7 +78,7 @@ import Testing
     }
 
     /// A WAL that takes no write, where the database file does, is open for reading only. A VFS that refuses both says nothing.
-    @Test func aProbeThatTellsNothing() throws {
+    @Test func aProbeThatShowsNothing() throws {
         let db = try open()
         let path = url.path
         try db.write { db in
@@ -90,7 +90,7 @@ import Testing
         }
     }
 
-    /// Who links two SQLites, or Apple's in the place of SQLCipher, is told so.
+    /// A program that links two SQLites, or Apple's in the place of SQLCipher, gets an error that says so.
     @Test func aRefusedExtensionIsNamed() {
         let error = EncryptionError.keyRefused(path: "/db", code: SQLITE_MISUSE)
         #expect(error.description.contains("sqlite3_auto_extension"))

@@ -12,7 +12,7 @@ import Testing
         case blocking, suspending, later
     }
 
-    /// Reads would keep a barrier waiting for ever if those that come after it did not wait for it:
+    /// Reads would keep a barrier waiting forever if the reads that come after it did not wait for it:
     ///
     /// | held read | barrier | late read |
     /// | --- | --- | --- |
@@ -31,7 +31,7 @@ import Testing
         )
         let pool = db.readers
         let held = try take(pool)
-        // Idle when the late read comes.
+        // The connection is idle when the late read comes.
         pool.give(try take(pool))
         let order = Shared<[String]>([])
         pool.barrier { result in

@@ -6,7 +6,7 @@ import Testing
 @Suite struct SQLiteVersionTests {
     /// <https://www.sqlite.org/wal.html#the_wal_reset_bug>
     @Test(arguments: [
-        // Before WAL.
+        // These versions are older than WAL.
         (SQLiteVersion(2, 8, 17), false),
         (SQLiteVersion(3, 0, 0), false),
         (SQLiteVersion(3, 6, 23), false),
@@ -27,7 +27,7 @@ import Testing
         (SQLiteVersion(3, 51, 2), true),
         (SQLiteVersion(3, 51, 3), false),
         (SQLiteVersion(3, 51, 4), false),
-        // Withdrawn, but not for this.
+        // This version was withdrawn, but not for this bug.
         (SQLiteVersion(3, 52, 0), false),
         (SQLiteVersion(3, 53, 4), false),
         (SQLiteVersion(4, 0, 0), false),

@@ -24,7 +24,7 @@ struct EncryptedDatabaseTests {
 
     init() throws { world = try EncryptedWorld() }
 
-    /// Encrypted, with a header by which it is a SQLite database in WAL mode (rule C1).
+    /// An encrypted database has a header by which it is a SQLite database in WAL mode (rule C1).
     @Test(arguments: [PeerEncryption.rawKey(7), .passphrase("it's a \"secret\" – x'00'")])
     func whatIsWrittenIsReadAgain(_ key: PeerEncryption) throws {
         let marker = "Excalibur was here"
@@ -32,7 +32,7 @@ struct EncryptedDatabaseTests {
         let db = try world.open(key.encryption)
         #expect(try db.players() == [marker])
         try db.write { try $0.execute(sql: "CREATE TABLE \"\(marker) too\" (x); UPDATE player SET score = 12345") }
-        // With a WAL.
+        // The database has a WAL.
         let copies = try world.files
         try db.close()
         #expect(copies.keys.sorted().contains("secret.sqlite-wal"))
@@ -55,7 +55,7 @@ struct EncryptedDatabaseTests {
         let db = try world.open(witness.encryption) { $0.process = ProcessSuspension() }
         #expect(witness.count == 1)
         try await db.write { db in _ = try Player(name: "A").inserted(db) }
-        // Two readers at once.
+        // Two readers are open at once.
         try await db.read { _ in
             let isDone = DispatchSemaphore(value: 0)
             Thread.detachNewThread {
@@ -68,24 +68,24 @@ struct EncryptedDatabaseTests {
         let snapshot = try await db.makeSnapshot()
         #expect(try await snapshot.read { try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM player") } == 1)
         #expect(witness.count == 4)
-        // The connection of observations.
+        // This opens the connection of observations.
         let values = ValueObservation.tracking { try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM player") }.values(
             in: db
         )
         var iterator = values.makeAsyncIterator()
         #expect(try await iterator.next() == 1)
         #expect(witness.count == 5)
-        // Checkpoints have one.
+        // Checkpoints have a connection, too.
         _ = try await db.checkpoint(.passive)
         #expect(witness.count == 6)
         try snapshot.close()
-        // All are closed, and opened again.
+        // All connections are closed, and opened again.
         let outcome = await onThread { db.park(until: MonotonicClock.now + 60_000_000_000) }
         #expect(outcome.isEmpty, "\(outcome)")
         db.unpark()
         try await db.write { db in _ = try Player(name: "B").inserted(db) }
         var value = try await iterator.next()
-        // The first one once more, perhaps.
+        // The first reader may be opened once more.
         if value == 1 { value = try await iterator.next() }
         #expect(value == 2)
         #expect(try db.players() == ["A", "B"])
@@ -99,7 +99,7 @@ struct EncryptedDatabaseTests {
         try reader.close()
     }
 
-    /// A key that cannot be had for a while: the access fails that needs a connection, and works again later.
+    /// A key may be unavailable for a while: the access fails that needs a connection, and works again later.
     @Test func aKeyThatCannotBeHad() throws {
         let witness = KeyWitness()
         func expectFailure(_ access: () throws -> Void) {
@@ -124,7 +124,7 @@ struct EncryptedDatabaseTests {
         try db.close()
     }
 
-    /// The same, when the connections are opened again after a suspension, however one writes.
+    /// A key may be unavailable when the connections are opened again after a suspension. Each kind of write fails then.
     @Test func aKeyThatCannotBeHadAfterASuspension() async throws {
         let witness = KeyWitness()
         func expectFailure(_ access: () async throws -> Void) async {
@@ -166,7 +166,7 @@ struct EncryptedDatabaseTests {
         try db.close()
     }
 
-    /// An observation that is begun meanwhile ends, and tells why.
+    /// An observation that is begun meanwhile ends, and reports why.
     @Test func anObservationWithoutKey() async throws {
         let witness = KeyWitness()
         let db = try world.open(witness.encryption)
@@ -174,7 +174,7 @@ struct EncryptedDatabaseTests {
         witness.lock(true)
         let values = ValueObservation.tracking(Player.fetchCount).values(in: db)
         await #expect {
-            for try await value in values { Issue.record("told \(value)") }
+            for try await value in values { Issue.record("received \(value)") }
         } throws: { error in
             if case EncryptionError.keyUnavailable = error { true } else { false }
         }
@@ -189,7 +189,7 @@ struct EncryptedDatabaseTests {
         try world.expectFailure(key.encryption) { if case .wrongKey = $0 { true } else { false } }
         let db = try world.open()
         #expect(try db.players() == ["Arthur"])
-        // Beside one that is open, with the first page in the WAL.
+        // This opens it beside a database that is open, with the first page in the WAL.
         try db.write { try $0.execute(sql: "CREATE TABLE t (x)") }
         #expect {
             try world.open(key.encryption)
@@ -209,7 +209,7 @@ struct EncryptedDatabaseTests {
         let diagnosis = try DatabaseDiagnosis(ofDatabaseAt: world.url, outboxFolder: nil, checking: .quick) {}
         #expect(diagnosis.findings.filter { $0.severity == .error }.isEmpty, "\(diagnosis.findings)")
         #expect(diagnosis.unknowns.contains { $0.contains("is encrypted") }, "\(diagnosis.unknowns)")
-        // While it is open, in this process.
+        // The database is open in this process.
         let db = try world.open()
         try db.add("B")
         #expect(try DatabaseStatus(ofDatabaseAt: world.url).participants.map(\.author) == ["app"])
@@ -221,13 +221,13 @@ struct EncryptedDatabaseTests {
     @Test func aPlainDatabase() throws {
         try world.make(nil)
         try world.expectFailure { if case .databaseIsPlain = $0 { true } else { false } }
-        // With a salt, that of a database which had that name before.
+        // The salt is that of a database which had that name before.
         _ = try FileSaltStore().create(Data(0..<16), forDatabaseAt: world.url)
         try world.expectFailure { if case .databaseIsPlain = $0 { true } else { false } }
         #expect(try world.open(nil).players() == ["Arthur"])
     }
 
-    /// As SQLCipher makes them when nobody says otherwise; and what is no database.
+    /// SQLCipher makes such headers by default. Other files are no database.
     @Test func anEncryptedHeader() throws {
         var configuration = Configuration()
         configuration.prepareDatabase { try $0.execute(sql: "PRAGMA key = 'secret'") }
@@ -273,7 +273,7 @@ struct EncryptedDatabaseTests {
     }
 
     /// The key is given before anything else runs, and nothing that traces statements sees it.
-    @Test func nobodyTracesTheKey() throws {
+    @Test func noTraceSeesTheKey() throws {
         let traces = Shared<[String]>([])
         let counts = Shared<[Int]>([])
         for _ in 1...2 {
@@ -281,7 +281,7 @@ struct EncryptedDatabaseTests {
                 options.configuration.publicStatementArguments = true
                 options.configuration.prepareDatabase { db in
                     db.trace { event in traces.change { $0.append("\(event)") } }
-                    // Reads the file, before Roundtable's own preparations.
+                    // This reads the file, before Roundtable's own preparations.
                     let count = try Int.fetchOne(db, sql: "SELECT COUNT(*) FROM sqlite_master")!
                     counts.change { $0.append(count) }
                 }
@@ -294,7 +294,7 @@ struct EncryptedDatabaseTests {
         #expect(!traces.value.contains { $0.contains("PRAGMA key") || $0.contains("0707") })
     }
 
-    /// Other connections of the same thread are not ours to key.
+    /// Roundtable does not key other connections of the same thread.
     @Test func otherConnectionsStayPlain() throws {
         let other = world.folder.file("plain.sqlite").path
         let db = try world.open { options in
@@ -337,7 +337,7 @@ struct EncryptedDatabaseTests {
         try world.expectFailure(encryption) { if case .missingSalt = $0 { true } else { false } }
     }
 
-    /// A page that somebody has changed is not read as if nothing were.
+    /// A page that another program has changed is not read as if it were unchanged.
     @Test func aChangedPageIsNoticed() throws {
         try world.make(player: String(repeating: "A", count: 5000))
         var bytes = try Data(contentsOf: world.url)

@@ -41,7 +41,7 @@ final class EncryptedWorld: Sendable {
         )
     }
 
-    /// Makes it with a player, and closes it.
+    /// Makes the database with a player, and closes it.
     func make(_ encryption: DatabaseEncryption? = key, player: String = "Arthur") throws {
         let db = try open(encryption)
         try db.write { db in _ = try Player(name: player).inserted(db) }
@@ -57,7 +57,7 @@ final class EncryptedWorld: Sendable {
         }
     }
 
-    /// Opening fails as it should, and leaves everything as it was.
+    /// Checks that opening fails as expected, and leaves everything as it was.
     func expectFailure(
         _ encryption: DatabaseEncryption? = key,
         sourceLocation: SourceLocation = #_sourceLocation,
@@ -69,7 +69,7 @@ final class EncryptedWorld: Sendable {
                 try open()
             } throws: { error in
                 guard let error = error as? EncryptionError else { return false }
-                // What, where, and no key.
+                // The error says what failed and where, and contains no key.
                 #expect(error.description.contains(url.path), sourceLocation: sourceLocation)
                 #expect(!error.description.contains("0707"), sourceLocation: sourceLocation)
                 return isExpected(error)
@@ -91,7 +91,7 @@ extension SharedDatabase {
     func add(_ name: String) throws { try write { db in _ = try Player(name: name).inserted(db) } }
 }
 
-/// How often a key was asked for, and whether it can be had.
+/// The number of requests for a key, and whether it is available.
 final class KeyWitness: Sendable {
     struct Locked: Error {}
 

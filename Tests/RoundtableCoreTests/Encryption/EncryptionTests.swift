@@ -9,7 +9,7 @@ import enum RoundtableTestSupport.PeerEncryption
 @testable import Roundtable
 @testable import RoundtableCore
 
-/// What needs no SQLCipher.
+/// These tests need no SQLCipher.
 @Suite struct EncryptionTests {
     /// Nothing is written in plain text because a library ignores keys.
     @Test(.enabled(if: SQLCipher.version == nil, "this program has SQLCipher"))
@@ -21,7 +21,7 @@ import enum RoundtableTestSupport.PeerEncryption
         try world.expectFailure { if case .noSQLCipher = $0 { true } else { false } }
     }
 
-    @Test func noDescriptionTellsTheKey() throws {
+    @Test func noDescriptionShowsTheKey() throws {
         let secret = "correct horse battery staple"
         let encryption = DatabaseEncryption(key: .passphrase { secret })
         var options = SharedDatabase.Options()
@@ -73,7 +73,7 @@ import enum RoundtableTestSupport.PeerEncryption
         }
     }
 
-    /// What is erased is erased, also when it is freed next.
+    /// A secret that is erased is overwritten, also when it is freed next.
     @Test func secretsAreOverwritten() {
         let secret = Secret(capacity: 8)
         secret.append("key")
@@ -85,7 +85,7 @@ import enum RoundtableTestSupport.PeerEncryption
         }
     }
 
-    @Test func aPlainHeaderIsToldFromAnEncryptedOne() throws {
+    @Test func aPlainHeaderIsDistinguishedFromAnEncryptedOne() throws {
         let world = try EncryptedWorld()
         try world.make(nil)
         let bytes = Array(try Data(contentsOf: world.url).prefix(100))
@@ -124,7 +124,7 @@ import enum RoundtableTestSupport.PeerEncryption
         #expect(store.name(forDatabaseAt: url) == url.path + "-salt")
     }
 
-    /// All that create one at once get the same.
+    /// All threads that create a salt at once get the same one.
     @Test func manyThreadsAgree() throws {
         let salts = Shared<Set<Data>>([])
         DispatchQueue.concurrentPerform(iterations: 16) { _ in
@@ -146,14 +146,14 @@ import enum RoundtableTestSupport.PeerEncryption
         }
     }
 
-    /// Whatever call of the system fails: an error, and the next one finds nothing half done.
+    /// When a call of the system fails, there is an error, and the next call finds nothing half done.
     @Test(arguments: [SystemCall.open, .write, .fsync, .link])
     func failingCalls(_ call: SystemCall) throws {
         for skipped in 0...2 {
             let failed = System.withFaults([Fault(call, errno: EIO, skipping: skipped, times: 1)]) {
                 (try? store.create(Data(0..<16), forDatabaseAt: url)) == nil
             }
-            // Once it has its name, it is the salt.
+            // Once the file has its name, it is the salt.
             if failed, try names != ["db.sqlite-salt"] { #expect(try names == []) }
             let salt = try store.create(Data(16..<32), forDatabaseAt: url)
             #expect(salt == Data(0..<16) || salt == Data(16..<32))
@@ -162,7 +162,7 @@ import enum RoundtableTestSupport.PeerEncryption
         }
     }
 
-    /// What a process that died has left goes with the next salt that is looked for without a database.
+    /// A temporary file that a dead process has left is removed with the next salt that is looked for without a database.
     @Test func leftoversAreRemoved() throws {
         try Data([1]).write(to: folder.file("db.sqlite-salt.999999-1-\(ProcessIdentity.current.namespace)-1-1.new"))
         _ = try store.create(Data(0..<16), forDatabaseAt: url)

@@ -13,7 +13,7 @@
     /// No key stays in memory that Roundtable has (SQLCipher keeps its own, locked and protected).
     @Suite(.serialized, .enabled(if: SQLCipherRequirement.isMet, "\(SQLCipherRequirement.reason)"))
     struct KeyMemoryTests {
-        /// Of the key: never all of them in one place of this test.
+        /// A byte of the key: this test never holds all of them in one place.
         private static func byte(_ index: Int) -> UInt8 { UInt8(truncatingIfNeeded: index &* 37 &+ 11) }
 
         @Test func noConnectionKeepsOne() throws {
@@ -29,7 +29,7 @@
             #expect(try copies() == 0)
         }
 
-        /// Of the key's hexadecimal digits, in what this process may write.
+        /// The number of copies of the key's hexadecimal digits in the writable memory of this process.
         private func copies() throws -> Int {
             let digits = Array("0123456789abcdef".utf8)
             func digit(_ index: Int) -> UInt8 {
@@ -50,7 +50,7 @@
                 var position = ends[0]
                 while position + 64 <= ends[1] {
                     let length = pread(memory, buffer.baseAddress, min(page, Int(ends[1] - position)), off_t(position))
-                    // What cannot be read is none of ours.
+                    // Memory that cannot be read is not Roundtable's.
                     if length < 64 { break }
                     var start = 0
                     while start + 64 <= length {

@@ -25,7 +25,7 @@ struct KeyingTests {
         }
     }
 
-    /// Another connection of the thread, which is opened and closed before the own one is keyed: of anything, or of the same file.
+    /// Another connection of the thread is opened and closed before the own one is keyed. It is of any file, or of the same one.
     @Test(arguments: [true, false]) func aConnectionWithinTheOpening(ofSameFile: Bool) throws {
         let name = ofSameFile ? world.url.path : ":memory:"
         try OpeningHook.with({ _ in
@@ -54,9 +54,9 @@ struct KeyingTests {
         try expectEncrypted()
     }
 
-    /// Also not who traces the connection from before it has its key.
+    /// Code that traces the connection from before it has its key does not see the key either.
     @Test(arguments: [PeerEncryption.rawKey(7), .passphrase("a 0707 secret")])
-    func nobodyTracesTheKey(_ key: PeerEncryption) throws {
+    func noTraceSeesTheKey(_ key: PeerEncryption) throws {
         try OpeningHook.with({ connection in
             sqlite3_trace_v2(
                 connection,
@@ -95,7 +95,7 @@ struct KeyingTests {
     }
 }
 
-/// What the tests have SQLite do with each connection that this thread opens, before Roundtable's automatic extension.
+/// The hook runs with each connection that this thread opens, before Roundtable's automatic extension.
 private enum OpeningHook {
     static let traced = Mutex<[String]>([])
 
@@ -126,7 +126,7 @@ private enum OpeningHook {
         ) -> CInt = { connection, _, _ in
             let thread = Thread.current.threadDictionary
             guard let hook = thread[key] as? Hook else { return SQLITE_OK }
-            // Not of connections that the hook itself opens.
+            // The hook ignores connections that it opens itself.
             thread[key] = nil
             hook.body(connection)
             thread[key] = hook

@@ -48,7 +48,7 @@ import Testing
         #expect((1...5).map(append) == [nil, nil, nil, 1, 2])
         let dropped = pending.take()
         #expect((dropped?.event as? DroppedEvents)?.count == 2)
-        #expect(dropped?.date == Date(timeIntervalSince1970: 2), "the time of the last one that was dropped")
+        #expect(dropped?.date == Date(timeIntervalSince1970: 2), "the time of the last event that was dropped")
         #expect(
             [pending.take(), pending.take(), pending.take()].map { $0.map { Self.number($0.event) } } == [3, 4, 5]
         )
@@ -138,7 +138,7 @@ import Testing
         #expect(await task.value)
     }
 
-    /// Threads report at the same time: all consumers see one order, in which the events of each thread keep theirs.
+    /// Threads report at the same time: all consumers see one order, in which the events of each thread keep their order.
     @Test func oneOrder() async {
         let buffers = [EventBuffer(capacity: 10_000), EventBuffer(capacity: 10_000)]
         for buffer in buffers { reporter.add(buffer) }
@@ -174,7 +174,7 @@ import Testing
         #expect(slow.value.isEmpty)
         gate.change { $0 = true }
         reporter.waitForDeliveries()
-        // The closure may have begun with the first one, or with the number of those that were dropped until then.
+        // The closure may have begun with the first event, or with the number of events that were dropped until then.
         let received = slow.value
         #expect(received.suffix(3) == [98, 99, 100])
         #expect(received.count(where: { $0 > 0 }) - received.filter { $0 < 0 }.reduce(0, +) == 100, "\(received)")
@@ -211,7 +211,7 @@ import Testing
         #expect(numbers.wait { $0 == [1, 2, 3] })
     }
 
-    @Test func nobodyListens() {
+    @Test func withoutConsumers() {
         let began = ContinuousClock.now
         report(1...100_000)
         let time = ContinuousClock.now - began

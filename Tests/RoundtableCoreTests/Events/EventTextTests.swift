@@ -13,7 +13,7 @@ import Testing
 
 /// The lines of events: one line each, with the path, the author, and what to do; and without a value of the user's.
 @Suite struct EventTextTests {
-    /// What no line may hold.
+    /// These values must be in no line.
     private static let secret = "hunter2"
 
     private struct Leak: Error, CustomStringConvertible {
@@ -67,7 +67,7 @@ import Testing
         NSError(domain: "domain", code: 5, userInfo: [NSLocalizedDescriptionKey: secret]),
     ]
 
-    /// Each event that holds an error, with each of these errors; and the dead letter, which holds a text of one.
+    /// Each event that holds an error is written with each of these errors, and so is the dead letter, which holds the text of an error.
     @Test func noLineHoldsAValue() throws {
         let info = OutboxCommandInfo(Self.command, attempt: 1)
         var events: [any ReportedEvent] = [
@@ -93,7 +93,7 @@ import Testing
         }
     }
 
-    /// What is Roundtable's own, or the system's, is said in full.
+    /// Texts of Roundtable or of the system are written in full.
     @Test func errorsThatAreSaid() throws {
         let full = DatabaseError(resultCode: .SQLITE_FULL, message: "/x/db.sqlite: no room")
         #expect(LoggedText.of(full) == "/x/db.sqlite: no room (SQLite error 13)")

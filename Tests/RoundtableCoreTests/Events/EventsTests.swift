@@ -10,11 +10,11 @@ import Testing
 @testable import RoundtableCore
 @testable import RoundtableGate
 
-/// The events of open databases: who receives them, from when to when, and what a consumer may do.
+/// The events of open databases: their consumers, their times, and what a consumer may do.
 @Suite struct EventsTests {
     let folder: TemporaryFolder
     let url: URL
-    /// The suspension of these tests alone.
+    /// The suspension is of these tests alone.
     let process = ProcessSuspension()
 
     init() throws {
@@ -42,7 +42,7 @@ import Testing
 
     private var coordinationPath: String { ControlBlock.path(forDatabaseAt: url.resolvingSymlinksInPath().path) }
 
-    /// Keeps participants from having a control block.
+    /// Prevents participants from having a control block.
     private func obstructCoordination() throws {
         try FileManager.default.createDirectory(atPath: coordinationPath, withIntermediateDirectories: true)
     }
@@ -133,7 +133,7 @@ import Testing
         for await event in events { Issue.record("\(event)") }
     }
 
-    /// A sequence that nobody reads is forgotten with its last reference, and keeps no snapshot alive meanwhile.
+    /// A sequence that no loop reads is forgotten with its last reference, and keeps no snapshot alive meanwhile.
     @Test(.timeLimit(.minutes(1))) func anEventKeepsNoSnapshot() async throws {
         let db = try open { $0.longReadLimit = LongRead.Limit(age: .seconds(1000), frames: 1) }
         let events = db.events
@@ -188,7 +188,7 @@ import Testing
         }
     }
 
-    /// A callback that does not return keeps neither writers nor loops nor closing waiting.
+    /// A callback that does not return delays neither writers nor loops nor closing.
     @Test(.timeLimit(.minutes(1))) func aSlowCallback() async throws {
         let mayReturn = Shared(false)
         let calls = Shared(0)
@@ -311,16 +311,16 @@ import Testing
         db.resume()
     }
 
-    /// A lock that is held at the deadline is reported once, however often the database is suspended; then that the write is rolled back.
+    /// A lock that is held at the deadline is reported once, however often the database is suspended; then the rollback of the write is reported.
     @Test(.timeLimit(.minutes(1))) func aLockIsHeld() async throws {
         let log = Log()
         let db = try open { $0.onEvent = log.note }
-        let (began, mayGoOn) = (Shared(false), Shared(false))
+        let (began, mayContinue) = (Shared(false), Shared(false))
         let write = inThread {
             try? db.write { db in
                 try db.execute(sql: "INSERT INTO player (name) VALUES ('A')")
                 began.change { $0 = true }
-                mayGoOn.wait { $0 }
+                mayContinue.wait { $0 }
                 try db.execute(sql: "INSERT INTO player (name) VALUES ('B')")
             }
         }
@@ -330,13 +330,13 @@ import Testing
                 return #expect(Bool(false))
             }
         }
-        mayGoOn.change { $0 = true }
+        mayContinue.change { $0 = true }
         _ = try await write.value
         try await eventually("both are reported") { log.events.value.count == 2 }
         #expect(log.lines[0].hasPrefix("error suspension: ") && log.lines[0].contains("0xDEAD10CC"))
         #expect(log.lines[1].hasPrefix("warning suspension: "))
         db.resume()
-        // The next suspension is another.
+        // The next suspension is reported again.
         #expect(await db.suspend(deadline: .now + .seconds(5)).outcome == .released)
         db.resume()
         db.reporter.waitForDeliveries()
@@ -387,7 +387,7 @@ import Testing
         #expect(!passing && state.isFailing)
         let end = succeeded(.opening, 6)
         #expect(end == nil && !state.isFailing)
-        // One that lasts is reported once, and its end when the last step succeeds.
+        // An error that lasts is reported once, and its end when the last step succeeds.
         let reports = [10, 11, 13].map { failed(.opening, $0) }
         #expect(reports == [false, true, false])
         let others = [14, 16].map { failed(.notifying(onWriter: true), $0) }

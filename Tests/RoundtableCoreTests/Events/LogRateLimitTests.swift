@@ -6,7 +6,7 @@ import Testing
 @testable import Roundtable
 @testable import RoundtableCore
 
-/// The lines on standard error: which events, how many, and what is said of those that are left out. The clock is the test's.
+/// The lines on standard error: which events they contain, how many there are, and how omitted events are reported. The test sets the clock.
 @Suite struct LogRateLimitTests {
     private let start = ContinuousClock.now
 
@@ -35,7 +35,7 @@ import Testing
         for second in 1...5 { _ = limit.admit("a", at: at(second)) }
         #expect(limit.summary("a", at: at(59)) == nil, "no line is allowed yet")
         #expect(limit.summary("a", at: at(60)) == 5)
-        #expect(limit.summary("a", at: at(120)) == nil, "it was said")
+        #expect(limit.summary("a", at: at(120)) == nil, "it was reported")
     }
 
     /// A flood of a day, in all categories, writes few lines.
@@ -48,7 +48,7 @@ import Testing
         #expect((1440...1460).contains(lines), "\(lines)")
     }
 
-    /// A process that opens many databases does not remember each for ever.
+    /// A process that opens many databases does not remember each forever.
     @Test func keysAreForgotten() {
         var limit = LogRateLimit()
         for number in 0..<50_000 { _ = limit.admit("\(number)", at: at(number)) }
@@ -109,7 +109,7 @@ import Testing
         #expect(world.lines.value.count == 4)
         #expect(world.lines.value[3].hasSuffix("schema: /x/db.sqlite: 3 lines like this left out"))
         for body in world.later.value { body() }
-        #expect(world.lines.value.count == 4, "it is said once")
+        #expect(world.lines.value.count == 4, "it is reported once")
         world.now.change { $0 += .seconds(61) }
         log.note(try event(SchemaEvent.becameNewer(unknownMigrations: ["v6"])))
         log.note(try event(SchemaEvent.becameNewer(unknownMigrations: ["v7"])))
@@ -155,7 +155,7 @@ import Testing
     }
 
     #if os(Linux)
-        /// A reader of standard error that has gone does not end the process.
+        /// A reader of standard error that has exited does not end the process.
         @Test func standardErrorIsClosed() async {
             await #expect(processExitsWith: .exitCode(7)) {
                 var ends: [Int32] = [0, 0]

@@ -6,7 +6,7 @@ import RoundtableUnitSupport
 import Synchronization
 import Testing
 
-/// What `roundtable.h` says of arguments that are not right, and of closing.
+/// These tests check what `roundtable.h` says of wrong arguments, and of closing.
 @Suite struct CInterfaceTests {
     let folder: TemporaryFolder
     private let database: Pointer
@@ -21,7 +21,7 @@ import Testing
         database = Pointer(raw: pointer)
     }
 
-    /// A code, and the message, which is given back.
+    /// A code, and the message, whose memory is freed.
     private func outcome(_ body: (ErrorOutput) -> CInt) -> (code: CInt, message: String) {
         var message: UnsafeMutablePointer<CChar>?
         let code = body(&message)
@@ -74,7 +74,7 @@ import Testing
         #expect(roundtableClose(database.raw, nil) == 0)
     }
 
-    /// The turn is as it was.
+    /// The turn is unchanged after a refused name.
     @Test func namesOfTablesAreChecked() throws {
         let raw = try RawSQLite(folder.file("c.sqlite").path)
         var handle: UnsafeMutableRawPointer?
@@ -101,7 +101,7 @@ import Testing
         var version: UInt64 = 0
         #expect(roundtableVersion(database.raw, &version, nil) == 0)
         let start = version
-        // Whichever comes first, the memory is there.
+        // The memory is still there, whichever comes first.
         let box = Unmanaged<AnyObject>.fromOpaque(try #require(database.raw)).retain()
         defer { box.release() }
         let isWaiting = Shared(false)

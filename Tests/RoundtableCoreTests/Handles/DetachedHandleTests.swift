@@ -10,9 +10,9 @@ import Testing
 @testable import RoundtableGate
 
 @Suite struct DetachedHandleTests {
-    /// A handle that goes after it was detached ends nothing of a connection that has got the address of its own: a write into a lost file
+    /// A handle that is released after it was detached ends nothing of a connection that has got the address of its own: a write into a lost file
     /// still fails.
-    @Test func itGoesWhenItsConnectionIsClosed() throws {
+    @Test func itIsReleasedWhenItsConnectionIsClosed() throws {
         let world = try LostFileTests.World()
         let db = try world.open { options in
             options.process = .early()

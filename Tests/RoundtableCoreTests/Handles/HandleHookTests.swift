@@ -5,7 +5,7 @@ import Roundtable
 import RoundtableUnitSupport
 import Testing
 
-/// What belongs to the owner of a raw connection stays the owner's (rules U).
+/// The settings of a raw connection that belong to its owner stay the owner's (rules U).
 @Suite struct HandleHookTests {
     let folder: TemporaryFolder
     let url: URL
@@ -17,7 +17,7 @@ import Testing
         db = try SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: "app")
     }
 
-    /// How often SQLite has called what.
+    /// The number of calls by SQLite, for each kind of call.
     private final class Calls {
         var counts: [String: Int] = [:]
         func note(_ what: String) { counts[what, default: 0] += 1 }
@@ -92,7 +92,7 @@ import Testing
         #expect(calls.counts["rollback"] == 1)
         #expect(calls.counts["update"] ?? 0 >= 2)
         #expect(calls.counts["progress"] ?? 0 > 0)
-        // The connection meets a lock outside of turns.
+        // The connection gets an error for a lock outside of turns.
         let other = try RawSQLite(db.path)
         try other.execute("BEGIN IMMEDIATE")
         #expect(throws: RawSQLite.Failure.self) { try raw.execute("BEGIN IMMEDIATE") }
@@ -116,7 +116,7 @@ import Testing
         try handle.detach()
     }
 
-    /// SQLite's default would sync each commit within the turn. What the connection has set itself stays (rule U9).
+    /// SQLite's default would sync each commit within the turn. A setting that the connection has made itself stays (rule U9).
     @Test(arguments: [(1, 1), (2, 1), (0, 0), (3, 3)])
     func synchronousIsThatOfTheDatabase(before: Int64, after: Int64) throws {
         let raw = try RawSQLite(db.path)
@@ -142,8 +142,8 @@ import Testing
         #expect(try db.names() == ["A"])
     }
 
-    /// The WAL does not grow although nobody but the handle writes (rule U8).
-    @Test func walBeginsAnew() throws {
+    /// The WAL does not grow although only the handle writes (rule U8).
+    @Test func walRestarts() throws {
         var options = SharedDatabase.Options()
         options.checkpointing = .automatic(threshold: 50)
         let writer = try SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: "handle", options: options)
@@ -151,8 +151,8 @@ import Testing
         let handle = try SharedDatabase.RawHandle(attachedTo: raw.pointer, of: writer)
         for number in 1...1000 { try handle.turn(tables: ["player"]) { try raw.insert("\(number)") } }
         let size = try FileManager.default.attributesOfItem(atPath: db.path + "-wal")[.size] as? Int ?? 0
-        // Two frames of 4,120 bytes a transaction at least would be 2,000. Four times the threshold, and what came while a step was
-        // waited for.
+        // Two frames of 4,120 bytes a transaction at least would be 2,000. The limit is four times the threshold, and the frames that came while a
+        // step was waited for.
         #expect(size < 500 * 4120, "\(size)")
         try handle.detach()
         try writer.close()

@@ -6,7 +6,7 @@ import RoundtableKernel
 import RoundtableUnitSupport
 import Testing
 
-/// What observers are told of a raw handle's commits (rules U1, U4–U6).
+/// Observers are notified of a raw handle's commits (rules U1, U4–U6).
 @Suite struct HandleObservationTests {
     let folder: TemporaryFolder
     let url: URL
@@ -34,19 +34,19 @@ import Testing
         return try SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: author, options: options)
     }
 
-    /// The changes that are told of what `body` commits, and of one last commit of another participant.
+    /// The changes that are reported of what `body` commits, without one last commit of another participant.
     private func changes(_ body: () throws -> Void) async throws -> [DatabaseChange] {
         let other = try open("last")
         let seen = Shared<[DatabaseChange]>([])
         let cancellable = try db.observeChanges(on: nil) { change in seen.change { $0.append(change) } }
         try body()
         try other.insert("last")
-        try await eventually("the last commit is told") { seen.value.last?.author == "last" }
+        try await eventually("the last commit is reported") { seen.value.last?.author == "last" }
         cancellable.cancel()
         return seen.value.dropLast()
     }
 
-    @Test func ownProcessAndOthersAreTold() async throws {
+    @Test func ownProcessAndOtherParticipantsAreNotified() async throws {
         let values = Shared<[[String]]>([])
         let other = try open("other")
         let observation = ValueObservation.tracking {
@@ -60,12 +60,12 @@ import Testing
         }
         try await eventually("both have begun") { values.value.count(where: \.isEmpty) == 2 }
         try handle.turn(tables: ["player"]) { try raw.insert("A") }
-        try await eventually("both are told") { values.value.count { $0 == ["A"] } == 2 }
+        try await eventually("both are notified") { values.value.count { $0 == ["A"] } == 2 }
         cancellables.forEach { $0.cancel() }
     }
 
-    /// GRDB's transaction observers of the own process, too.
-    @Test func transactionObserversAreTold() async throws {
+    /// GRDB's transaction observers of the own process are notified, too.
+    @Test func transactionObserversAreNotified() async throws {
         final class Counter: TransactionObserver, Sendable {
             let commits = Shared(0)
             func observes(eventsOfKind eventKind: DatabaseEventKind) -> Bool { true }
@@ -77,61 +77,61 @@ import Testing
         let counter = Counter()
         db.add(transactionObserver: counter)
         try handle.turn(tables: ["player"]) { try raw.insert("A") }
-        try await eventually("it is told") { counter.commits.value >= 1 }
+        try await eventually("it is notified") { counter.commits.value >= 1 }
     }
 
-    @Test func oneCommitATurnIsToldExactly() async throws {
-        let told = try await changes {
+    @Test func oneCommitATurnIsReportedExactly() async throws {
+        let reported = try await changes {
             for name in ["A", "B", "C"] { try handle.turn(tables: ["player"]) { try raw.insert(name) } }
         }
-        #expect(told.count == 3)
-        for change in told {
+        #expect(reported.count == 3)
+        for change in reported {
             #expect(change.author == "app" && change.detail == .commit && !change.isOwn, "\(change)")
             #expect(change.pid == ProcessInfo.processInfo.processIdentifier)
             #expect(change.tables == .some(["player"]))
         }
     }
 
-    @Test func severalCommitsOfATurnAreToldOneByOne() async throws {
-        let told = try await changes {
+    @Test func severalCommitsOfATurnAreReportedOneByOne() async throws {
+        let reported = try await changes {
             try handle.turn(tables: ["player"]) { for name in ["A", "B", "C"] { try raw.insert(name) } }
         }
         let expected: [DatabaseChange.Tables] = Array(repeating: .some(["player"]), count: 3)
-        #expect(told.map(\.tables) == expected, "\(told)")
-        #expect(told.allSatisfy { $0.detail == .commit })
-        let first = try #require(told.first)
-        #expect(told.last?.sequence == first.sequence + 2)
+        #expect(reported.map(\.tables) == expected, "\(reported)")
+        #expect(reported.allSatisfy { $0.detail == .commit })
+        let first = try #require(reported.first)
+        #expect(reported.last?.sequence == first.sequence + 2)
     }
 
-    /// Who commits nothing tells nothing.
-    @Test func emptyTurnsAreNotTold() async throws {
-        let told = try await changes {
+    /// A turn that commits nothing reports nothing.
+    @Test func emptyTurnsAreNotReported() async throws {
+        let reported = try await changes {
             try handle.turn(tables: ["player"]) {}
             try handle.turn { try raw.execute("BEGIN IMMEDIATE; DELETE FROM player; ROLLBACK") }
         }
-        #expect(told == [])
+        #expect(reported == [])
     }
 
     @Test func tablesMayBeNamedAtTheEnd() async throws {
         try db.run("CREATE TABLE team (name TEXT)")
-        let told = try await changes {
+        let reported = try await changes {
             try handle.beginTurn(tables: ["player"])
             try raw.execute("BEGIN IMMEDIATE; INSERT INTO team VALUES ('a'); DELETE FROM player; COMMIT")
             try handle.endTurn(tables: ["team"])
         }
         let expected: [DatabaseChange.Tables] = [.some(["player", "team"])]
-        #expect(told.map(\.tables) == expected, "\(told)")
+        #expect(reported.map(\.tables) == expected, "\(reported)")
     }
 
     @Test func unnamedTablesMayBeAny() async throws {
-        let told = try await changes {
+        let reported = try await changes {
             try handle.turn { try raw.insert("A") }
-            // No such table: the name is not to be trusted.
+            // There is no such table: the name is not to be trusted.
             try handle.turn(tables: ["players"]) { try raw.insert("B") }
             try handle.turn(tables: []) { try raw.insert("C") }
         }
-        #expect(told.count == 3)
-        for change in told { #expect(change.tables == .fullDatabase && change.author == "app", "\(change)") }
+        #expect(reported.count == 3)
+        for change in reported { #expect(change.tables == .fullDatabase && change.author == "app", "\(change)") }
     }
 
     /// The owner need not know what the database does by itself (rule U6).
@@ -143,18 +143,18 @@ import Testing
             CREATE TRIGGER t AFTER INSERT ON player BEGIN INSERT INTO log VALUES (new.name); END
             """
         )
-        let told = try await changes {
+        let reported = try await changes {
             for name in ["A", "B"] { try handle.turn(tables: ["PLAYER"]) { try raw.insert(name) } }
             // The schema has changed since it was looked at.
             try db.run("DROP TRIGGER t; DROP TABLE badge")
             try handle.turn(tables: ["PLAYER"]) { try raw.insert("C") }
         }
-        let own = told.filter { !$0.isOwn }
+        let own = reported.filter { !$0.isOwn }
         let both: [DatabaseChange.Tables] = Array(repeating: .some(["player", "log", "badge"]), count: 2)
-        #expect(own.map(\.tables) == both + [.some(["player"])], "\(told)")
+        #expect(own.map(\.tables) == both + [.some(["player"])], "\(reported)")
     }
 
-    /// What the dropped trigger has written before is not in the schema that is looked at (rule U6).
+    /// The tables that the dropped trigger has written before are not in the schema that is looked at (rule U6).
     @Test func tablesAreUnknownWhereTheSchemaChanges() async throws {
         try db.run(
             """
@@ -162,7 +162,7 @@ import Testing
             CREATE TRIGGER t AFTER INSERT ON player BEGIN INSERT INTO log VALUES (new.name); END
             """
         )
-        let told = try await changes {
+        let reported = try await changes {
             try handle.turn(tables: ["player"]) {
                 try raw.execute("BEGIN IMMEDIATE; INSERT INTO player (name) VALUES ('A'); DROP TRIGGER t; COMMIT")
             }
@@ -171,8 +171,8 @@ import Testing
                 try raw.execute("CREATE TABLE other (a)")
             }
         }
-        #expect(told.count == 3)
-        for change in told { #expect(change.tables == .fullDatabase && change.author == "app", "\(change)") }
+        #expect(reported.count == 3)
+        for change in reported { #expect(change.tables == .fullDatabase && change.author == "app", "\(change)") }
     }
 
     /// The owner's connection follows foreign keys, even if the database's do not (rule U6).
@@ -180,14 +180,14 @@ import Testing
         let other = try open("other", followingForeignKeys: false)
         try db.run("CREATE TABLE badge (player INTEGER REFERENCES player ON DELETE CASCADE)")
         let second = try SharedDatabase.RawHandle(attachedTo: raw.pointer, of: other)
-        let told = try await changes {
+        let reported = try await changes {
             for name in ["A", "B"] { try second.turn(tables: ["player"]) { try raw.insert(name) } }
         }
         let expected: [DatabaseChange.Tables] = Array(repeating: .some(["player", "badge"]), count: 2)
-        #expect(told.map(\.tables) == expected, "\(told)")
+        #expect(reported.map(\.tables) == expected, "\(reported)")
     }
 
-    /// Which tables the triggers write is found out before the turn: a key may be asked for, and nobody is to wait for that (rule U6).
+    /// The tables that the triggers write are found before the turn: a key may be asked for, and no participant must wait for that (rule U6).
     @Test func tablesAreLookedUpBeforeTheTurn() throws {
         let (isWatched, holders) = (Shared(false), Shared<[String]>([]))
         let block = try ControlBlock.open(forDatabaseAt: db.path, writable: false)
@@ -197,13 +197,13 @@ import Testing
             holders.change { $0.append(holder?.author ?? "nobody") }
         }
         let second = try SharedDatabase.RawHandle(attachedTo: raw.pointer, of: other)
-        try db.insert("so that another had the last turn")
+        try db.insert("so that another one held the last turn")
         isWatched.change { $0 = true }
         for name in ["A", "B"] { try second.turn(tables: ["player"]) { try raw.insert(name) } }
         #expect(holders.value.count == 1 && holders.value != ["other"], "\(holders.value)")
     }
 
-    /// A look that fails, say since no key is to be had, is not made again within the turn; it is in the next one (rule U6).
+    /// A look that fails, for example because no key is available, is not repeated within the turn; it is repeated in the next turn (rule U6).
     @Test func aLookThatFailsIsNotMadeAgainWithinTheTurn() async throws {
         struct NoKey: Error {}
         let (isFailing, looks) = (Shared(false), Shared(0))
@@ -214,19 +214,19 @@ import Testing
         }
         let second = try SharedDatabase.RawHandle(attachedTo: raw.pointer, of: other)
         isFailing.change { $0 = true }
-        let told = try await changes {
+        let reported = try await changes {
             for name in ["A", "B"] { try second.turn(tables: ["player"]) { try raw.insert(name) } }
             isFailing.change { $0 = false }
             try second.turn(tables: ["player"]) { try raw.insert("C") }
         }
         #expect(looks.value == 2)
-        #expect(told.map(\.tables) == [.fullDatabase, .fullDatabase, .some(["player"])], "\(told)")
+        #expect(reported.map(\.tables) == [.fullDatabase, .fullDatabase, .some(["player"])], "\(reported)")
     }
 
-    /// Commits of a stranger within the turn are nobody's whose tables are known (rule U5).
+    /// Commits of a stranger within the turn belong to no participant whose tables are known (rule U5).
     @Test func strangersWithinATurn() async throws {
         let stranger = try RawSQLite(db.path)
-        let told = try await changes {
+        let reported = try await changes {
             try handle.turn(tables: ["player"]) {
                 try raw.insert("A")
                 try stranger.execute("CREATE TABLE other (a)")
@@ -237,30 +237,30 @@ import Testing
                 try raw.insert("B")
             }
         }
-        #expect(!told.isEmpty)
-        for change in told { #expect(change.tables == .fullDatabase && change.detail != .commit, "\(change)") }
+        #expect(!reported.isEmpty)
+        for change in reported { #expect(change.tables == .fullDatabase && change.detail != .commit, "\(change)") }
     }
 
-    /// So many commits are not told one by one.
+    /// So many commits are not reported one by one.
     @Test func veryManyCommitsOfATurn() async throws {
-        let told = try await changes {
+        let reported = try await changes {
             try handle.turn(tables: ["player"]) { for number in 0..<100 { try raw.insert("\(number)") } }
         }
-        #expect(!told.isEmpty)
-        for change in told { #expect(change.tables == .fullDatabase) }
+        #expect(!reported.isEmpty)
+        for change in reported { #expect(change.tables == .fullDatabase) }
     }
 
-    /// A read that the owner has left open shows an old moment: whose commits they are is not known then.
+    /// A read that the owner has left open shows an old moment: it is not known then whose commits they are.
     @Test func openReadsMakeTablesUnknown() async throws {
         try handle.turn { for name in ["A", "B"] { try raw.insert(name) } }
-        let told = try await changes {
+        let reported = try await changes {
             var reading: OpaquePointer?
             sqlite3_prepare_v2(raw.pointer, "SELECT * FROM player", -1, &reading, nil)
             #expect(sqlite3_step(reading) == SQLITE_ROW)
             try handle.turn(tables: ["player"]) { try raw.insert("C") }
             sqlite3_finalize(reading)
         }
-        #expect(!told.isEmpty)
-        for change in told { #expect(change.tables == .fullDatabase) }
+        #expect(!reported.isEmpty)
+        for change in reported { #expect(change.tables == .fullDatabase) }
     }
 }

@@ -5,7 +5,7 @@ import Roundtable
 import RoundtableUnitSupport
 import Testing
 
-/// Connections that raw handles are not made for, or not all of a handle's turns (rule U2).
+/// Raw handles are not made for some connections, and some handles do not get all turns (rule U2).
 @Suite struct HandleRefusalTests {
     let folder: TemporaryFolder
     let db: SharedDatabase
@@ -15,7 +15,7 @@ import Testing
         db = try SharedDatabase.open(at: folder.file("players.sqlite"), schema: SharedSchema(migrator()), as: "app")
     }
 
-    /// Even if no other shares the cache yet.
+    /// A shared cache is refused even if no other connection shares it yet.
     @Test func sharedCachesAreRefused() throws {
         let uri = "file:\(db.path)?cache=shared"
         let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI
@@ -33,7 +33,7 @@ import Testing
         #expect(try db.names() == ["A"])
     }
 
-    /// In a process of its own, since the mode is the process's.
+    /// The test runs in a process of its own, since the mode is the process's.
     @Test func databasesAreNotOpenedInSharedCacheMode() async {
         await #expect(processExitsWith: .success) { try openInSharedCacheMode() }
     }

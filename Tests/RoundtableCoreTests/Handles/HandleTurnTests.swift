@@ -11,7 +11,7 @@ import Testing
     let folder: TemporaryFolder
     let url: URL
     let process = ProcessSuspension()
-    /// Stay open as long as the test runs.
+    /// These databases stay open as long as the test runs.
     private let connections = Shared<[RawSQLite]>([])
 
     init() throws {
@@ -50,7 +50,7 @@ import Testing
         #expect(throws: RawHandleError.notAFile(shared: db.path)) {
             try SharedDatabase.RawHandle(attachedTo: memory.pointer, of: db)
         }
-        // By another name, it is the same.
+        // The file is the same under another name.
         let link = folder.file("link.sqlite").path
         try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: db.path)
         let linked = try RawSQLite(link)
@@ -85,7 +85,7 @@ import Testing
             try SharedDatabase.RawHandle(attachedTo: raw.pointer, of: db)
         }
         try raw.execute("COMMIT")
-        // Nobody waits for a turn that was not had.
+        // No thread waits for a turn that was not held.
         try db.insert("A")
         try handle.turn { try raw.insert("B") }
         #expect(try db.names() == ["A", "B"])
@@ -108,11 +108,11 @@ import Testing
         #expect(error?.message?.contains("'app'") == true, "\(error as Any)")
         #expect(throws: RawHandleError.transactionLeftOpen(path: db.path, after: nil)) { try handle.endTurn() }
         try raw.execute("COMMIT")
-        // The closure's thread may be gone.
+        // The closure's thread may have ended.
         let ended = await onThread { Result { try handle.endTurn() } }
         try ended.get()
         try other.insert("B")
-        // What the closure threw is told, too.
+        // The error of the closure is reported, too.
         let thrown = #expect(throws: RawHandleError.self) {
             try handle.turn {
                 try raw.execute("BEGIN IMMEDIATE")
@@ -166,7 +166,7 @@ import Testing
         try second.turn { try raw.insert("A") }
     }
 
-    /// Whoever lets go of a handle in its turn holds nobody up.
+    /// A handle that is released in its turn delays no other participant.
     @Test func deallocationWithinATurn() async throws {
         let db = try open()
         let raw = try RawSQLite(db.path)
@@ -180,7 +180,7 @@ import Testing
         let began = ContinuousClock.now
         try db.insert("B")
         #expect(ContinuousClock.now - began < .seconds(1))
-        try await eventually("the commit that nobody announced is told") { seen.value.count >= 2 }
+        try await eventually("the unannounced commit is reported") { seen.value.count >= 2 }
         #expect(seen.value.first?.tables == .fullDatabase)
         cancellable.cancel()
     }
@@ -203,13 +203,13 @@ import Testing
         try db.close()
         #expect(throws: DatabaseError.self) { try handle.beginTurn() }
         #expect(throws: DatabaseError.self) { try SharedDatabase.RawHandle(attachedTo: raw.pointer, of: db) }
-        // The connection goes on, as a stranger's.
+        // The connection continues, as a stranger's.
         try raw.insert("B")
     }
 
     // MARK: Waiting
 
-    @Test func timeoutNamesWhoIsInTheWay() throws {
+    @Test func timeoutNamesTheHolder() throws {
         let db = try open()
         let (raw, handle) = try attach(db)
         let other = try open("sync")
@@ -221,7 +221,7 @@ import Testing
         try handle.turn { try raw.insert("A") }
     }
 
-    /// Turns of one handle come one after the other, whichever thread asks.
+    /// Turns of one handle run one after the other, whichever thread asks.
     @Test func manyThreads() async throws {
         let db = try open(busyTimeout: .seconds(60))
         let (raw, handle) = try attach(db)
@@ -263,7 +263,7 @@ import Testing
             await onThread {
                 while !isOver.value {
                     guard (try? handle.beginTurn(timeout: .milliseconds(200))) != nil else { continue }
-                    // Again, while a transaction is open.
+                    // This checks the lock again, while a transaction is open.
                     while (try? handle.endTurn()) == nil {}
                 }
             }
@@ -331,7 +331,7 @@ import Testing
         #expect(try db.names() == ["B"])
     }
 
-    /// At the deadline, the statement that runs is interrupted; the transaction is its owner's to end (rule U3).
+    /// At the deadline, the statement that runs is interrupted; only its owner can end the transaction (rule U3).
     @Test func turnsAreInterruptedAtTheDeadline() async throws {
         let db = try open(process: .early())
         let (raw, handle) = try attach(db)

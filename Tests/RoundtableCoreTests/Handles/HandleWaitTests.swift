@@ -24,7 +24,7 @@ import Testing
         return try SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: author, options: options)
     }
 
-    /// Runs `body` while another thread has the turn of a handle.
+    /// Runs `body` while another thread holds the turn of a handle.
     private func whileTaken(_ handle: SharedDatabase.RawHandle, _ body: () async throws -> Void) async throws {
         let release = DispatchSemaphore(value: 0)
         let holder = Task {
@@ -40,7 +40,7 @@ import Testing
         try await holder.value.get()
     }
 
-    @Test func timeoutsSayWhoHasTheTurn() async throws {
+    @Test func timeoutsNameTheHolderOfTheTurn() async throws {
         let db = try open()
         let raw = try RawSQLite(db.path)
         let handle = try SharedDatabase.RawHandle(attachedTo: raw.pointer, of: db)
@@ -98,18 +98,18 @@ import Testing
         }
     }
 
-    /// A turn that was kept is not waited for: nobody may be there to end it (rule U7).
+    /// No thread waits for a turn that was kept, because its owner may never end it (rule U7).
     @Test func keptTurnsAreNotWaitedFor() async throws {
         let db = try open { $0.busyTimeout = .seconds(600) }
         let raw = try RawSQLite(db.path)
         let handle = try SharedDatabase.RawHandle(attachedTo: raw.pointer, of: db)
-        let goOn = DispatchSemaphore(value: 0)
+        let mayContinue = DispatchSemaphore(value: 0)
         let keeping = Task {
             await onThread {
                 Result {
                     try handle.turn {
                         try raw.execute("BEGIN IMMEDIATE")
-                        goOn.wait()
+                        mayContinue.wait()
                     }
                 }
             }
@@ -123,7 +123,7 @@ import Testing
             }
         }
         try await eventually("another thread wants it") { isWaiting.value }
-        goOn.signal()
+        mayContinue.signal()
         let kept = await keeping.value
         #expect(throws: RawHandleError.transactionLeftOpen(path: db.path, after: nil)) { try kept.get() }
         let waited = await waiting.value
@@ -144,7 +144,7 @@ import Testing
         try handle.turn { try raw.insert("A") }
     }
 
-    /// The closure has ended its turn, and another thread has one when it returns.
+    /// The closure has ended its turn, and another thread holds one when it returns.
     @Test func closuresMayEndTheirTurn() async throws {
         let db = try open()
         let raw = try RawSQLite(db.path)
@@ -182,7 +182,7 @@ import Testing
 
     // MARK: Detaching and closing
 
-    /// Who waits for the turn of another participant is told at once.
+    /// A thread that waits for the turn of another participant gets the error at once.
     @Test func closingEndsWaits() async throws {
         let other = try open("other")
         let db = try open { $0.busyTimeout = .seconds(600) }
@@ -207,7 +207,7 @@ import Testing
         try await eventually("one waits for the turn") {
             try ControlBlock.open(forDatabaseAt: db.path, writable: false).participants().contains { $0.waiting != nil }
         }
-        // Two at once: neither undoes what the other has done.
+        // Both close at once: neither undoes what the other has done.
         async let first = onThread { Result { try handle.detach() } }
         async let second = onThread { Result { try handle.detach() } }
         try await first.get()

@@ -40,7 +40,7 @@ final class RawSQLite: @unchecked Sendable {
         return Int(sqlite3_column_int64(statement, 0))
     }
 
-    /// One transaction.
+    /// Inserts a row in one transaction.
     func insert(_ name: String) throws {
         try execute("BEGIN IMMEDIATE; INSERT INTO player (name) VALUES ('\(name)'); COMMIT")
     }

@@ -12,8 +12,8 @@ import Testing
 
     private func deadline(in time: Nanoseconds) -> Nanoseconds { MonotonicClock.now + time }
 
-    /// A thread to which the turnstile was handed over, and which gives up before it sees that, hands it on.
-    @Test(.timeLimit(.minutes(1))) func whoGivesUpHandsItOn() throws {
+    /// A thread that got the turnstile, and stops waiting before it sees that, hands it on.
+    @Test(.timeLimit(.minutes(1))) func aThreadThatStopsWaitingHandsItOn() throws {
         let turnstile = Turnstile()
         #expect(try turnstile.pass(until: deadline(in: 0), limit: nil) {})
         let checks = Atomic(0)
@@ -40,8 +40,8 @@ import Testing
         turnstile.leave()
     }
 
-    /// A thread that gives up while it waits leaves the line.
-    @Test(.timeLimit(.minutes(1))) func whoIsLateLeavesTheLine() throws {
+    /// A thread that stops waiting leaves the line.
+    @Test(.timeLimit(.minutes(1))) func aLateThreadLeavesTheLine() throws {
         let turnstile = Turnstile()
         #expect(try turnstile.pass(until: deadline(in: 0), limit: nil) {})
         #expect(try !turnstile.pass(until: deadline(in: 20_000_000), limit: nil) {})

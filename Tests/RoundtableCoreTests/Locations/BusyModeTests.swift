@@ -8,7 +8,7 @@ import class RoundtableTestSupport.TimedTrial
 @testable import Roundtable
 @testable import RoundtableCore
 
-/// What accesses do that have to wait.
+/// These tests check accesses that have to wait.
 @Suite struct BusyModeTests {
     private let folder: TemporaryFolder
     private let url: URL
@@ -77,8 +77,8 @@ import class RoundtableTestSupport.TimedTrial
         }
     }
 
-    /// The callback is told who is in the way, ever less often, and ends the wait.
-    @Test(.timeLimit(.minutes(1))) func callbackThatGivesUp() async throws {
+    /// The callback learns which process is in the way, ever less often, and ends the wait.
+    @Test(.timeLimit(.minutes(1))) func callbackThatEndsTheWait() async throws {
         try await blocking {
             let waits = Shared<[SharedDatabase.BusyWait]>([])
             let db = try open(
@@ -108,8 +108,8 @@ import class RoundtableTestSupport.TimedTrial
         }
     }
 
-    /// Each wait is counted anew; one that ends well needs no answer of false. For SQLite's lock as for the turn.
-    @Test(.timeLimit(.minutes(1)), arguments: [true, false]) func callbackThatGoesOn(ofTurn: Bool) async throws {
+    /// Each wait is counted from 0; a wait that ends well needs no answer of false. This holds for SQLite's lock and for the turn.
+    @Test(.timeLimit(.minutes(1)), arguments: [true, false]) func callbackThatContinues(ofTurn: Bool) async throws {
         try await blocking {
             let asked = Shared<[Int]>([])
             let ending = Shared<(@Sendable () -> Void)?>(nil)
@@ -142,7 +142,7 @@ import class RoundtableTestSupport.TimedTrial
         }
     }
 
-    /// Also one that a stranger keeps from beginning: no busy mode goes on for a task that is cancelled.
+    /// A cancelled task stops waiting in any busy mode, also when a stranger prevents its write from beginning.
     @Test(.timeLimit(.minutes(1))) func cancelledWhileItWaits() async throws {
         let isAsked = Shared(false)
         var options = SharedDatabase.Options()
@@ -170,7 +170,7 @@ import class RoundtableTestSupport.TimedTrial
         #expect(try await db.read { try String.fetchAll($0, sql: "SELECT name FROM player") } == ["B"])
     }
 
-    /// What opens a database is not what the busy mode is about: it waits for its turn.
+    /// The busy mode does not apply to opening a database: opening waits for its turn.
     @Test(.timeLimit(.minutes(1))) func manyOpenAtOnce() async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             for number in 0..<8 {
@@ -184,7 +184,7 @@ import class RoundtableTestSupport.TimedTrial
         }
     }
 
-    /// Nor is SQLite's lock, which a stranger has while this migrates: that is waited for as long as setting up may take.
+    /// The busy mode does not apply to SQLite's lock either, which a stranger holds while this migrates: the wait may take as long as setting up.
     @Test(.timeLimit(.minutes(1)), arguments: [true, false]) func migratingBesideAStranger(isImmediate: Bool)
         async throws
     {

@@ -9,7 +9,7 @@ import Testing
 @testable import RoundtableFiles
 @testable import RoundtableKernel
 
-/// Classes as a device has them: of a file, whatever its name is, and of a new file the same for all.
+/// Classes as on a device: each file has one, whatever its name is, and new files all have the same one.
 private final class PlayedProtectionClasses: Sendable {
     private let known = Mutex<[FileIdentity: ProtectionClass]>([:])
     private let ofNewFiles: ProtectionClass
@@ -79,7 +79,7 @@ private final class PlayedProtectionClasses: Sendable {
         #expect(AppContainer.groupOnIOS(holding: path) == group)
     }
 
-    /// Nobody asked for a class: that of the database holds for what contains the same, and the database is left alone.
+    /// If no class was requested, the class of the database applies to its companions, and the database is left alone.
     @Test(arguments: ProtectionClass.allCases)
     func companionsFollowTheDatabase(own: ProtectionClass) {
         let files = FileProtection(present: [.database: own, .wal: .none, .shm: .complete, .coord: .complete])
@@ -103,7 +103,7 @@ private final class PlayedProtectionClasses: Sendable {
         }
     }
 
-    /// The names that Foundation's types have, and no other, are classes; those of iOS 17 too.
+    /// The names that Foundation's types have, and no other, are classes, including the classes of iOS 17.
     @Test func namesOfClasses() {
         let names = [
             "Complete", "CompleteUnlessOpen", "CompleteWhenUserInactive", "CompleteUntilFirstUserAuthentication",
@@ -114,7 +114,7 @@ private final class PlayedProtectionClasses: Sendable {
         #expect(ProtectionClass(rawValue: 7).map { $0 < .untilFirstUnlock } == true)
     }
 
-    /// **Rule B8**: on a system that gives each new file a class, through opening, writing, a control block that is lost and found again, and
+    /// **Rule B8** holds on a system that gives each new file a class, through opening, writing, a control block that is lost and found again, and
     /// reading. Before each system call of this thread, no mapped file that has a name is stricter than C.
     @Test(arguments: ProtectionClass.allCases)
     func noMappedFileIsStricter(classOfNewFiles: ProtectionClass) throws {
@@ -169,7 +169,7 @@ private final class PlayedProtectionClasses: Sendable {
         }
     }
 
-    /// Who may not make a control block readable does not map it, and works without.
+    /// A process that may not make a control block readable does not map it, and works without it.
     @Test func aBlockThatStaysStrictIsNotUsed() throws {
         let folder = try TemporaryFolder()
         let url = folder.file("db.sqlite")
@@ -187,7 +187,7 @@ private final class PlayedProtectionClasses: Sendable {
         }
     }
 
-    /// What is not there, or not told, is not touched: on a Mac, in the simulator, for a file that SQLite has not made yet.
+    /// Files that are missing, or whose class is unknown, are not touched: on a Mac, in the simulator, for a file that SQLite has not made yet.
     @Test func whatIsNotThere() {
         #expect(FileProtection(present: [:]).changes(to: .complete).isEmpty)
         #expect(FileProtection(present: [.wal: .none]).changes(to: nil).isEmpty)

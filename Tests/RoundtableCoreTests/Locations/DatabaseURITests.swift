@@ -46,7 +46,7 @@ import Testing
         let flags = try read("file:100%?nolock=yes&&immutable=OFF")
         #expect(flags.path == "100%" && flags.isOn("nolock") && !flags.isOn("immutable"))
         #expect(try read("file:///a///?mode=ro").path == "/a" && read("file:///").path == "/")
-        // As a sandboxed app on a Mac gets it of a bookmark.
+        // A sandboxed app on a Mac gets such a URL from a bookmark.
         #expect(
             try read("file:///a?applesecurityscope=6162&mode=ro")
                 == DatabaseURI(path: "/a", [.init(name: "mode", value: "ro")])
@@ -81,7 +81,7 @@ import Testing
         #expect(try read("file:///\(mark)a").path == "/\(mark)a")
         #expect(try DatabaseURI(URL(fileURLWithPath: "/\(mark)a")).description == "file:///%CC%81a")
         #expect(try read("file://localhost/\(mark)a%2\(mark)").path == "/\(mark)a%2\(mark)")
-        // One name to Swift, and two to SQLite.
+        // This is one name to Swift, and two names to SQLite.
         #expect(try read("file:a?\u{E9}=1&e\(mark)=2").parameters.count == 2)
         #expect(throws: DatabaseLocationError.self) { try read("file:a?k\(mark)=1&k\(mark)=2") }
     }

@@ -63,7 +63,7 @@ import Testing
         } throws: {
             isRefusal($0)
         }
-        // Many at once, which share a commit.
+        // Many writes wait at once, and share a commit.
         let failures = await withTaskGroup(of: Bool.self) { group in
             for number in 0..<20 {
                 group.addTask {

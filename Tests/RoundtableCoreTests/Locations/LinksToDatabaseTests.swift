@@ -11,9 +11,9 @@ import Testing
 @testable import RoundtableFiles
 
 #if os(Linux)
-    /// Names that lead to the database's own files, where files are opened by names that others have given (rule G5).
+    /// Names that lead to the database's own files, where files are opened by names that other users have given (rule G5).
     @Suite struct LinksToDatabaseTests {
-        /// What /proc/locks tells of a file, from this process.
+        /// The locks that /proc/locks shows for a file, from this process.
         private func locks(_ path: String) throws -> [String] {
             let inode = try #require(try System.identity(ofFileAt: path)).inode
             return try String(contentsOfFile: "/proc/locks", encoding: .utf8).split(separator: "\n")
@@ -49,16 +49,16 @@ import Testing
             #expect(world.files().isEmpty && world.files("damaged").count == 1)
         }
 
-        /// The same for the control block's name: whoever looks at it, looks whether the block is in place, or joins, opens nothing of the
-        /// database's.
+        /// The locks also stay when the control block's name is such a link: a process that looks at it, checks whether the block is in place, or
+        /// joins, opens nothing of the database's.
         @Test(arguments: [("-shm", false), ("-shm", true), ("", true)])
         func locksStayBesideTheControlBlock(ending: String, isSymbolic: Bool) async throws {
             let world = try OutboxWorld()
             let db = try world.open()
             let observer = try world.open(as: "observer")
-            let told = Shared(0)
-            let observation = try observer.observeChanges(on: DispatchQueue(label: "told")) { _ in
-                told.change { $0 += 1 }
+            let notifications = Shared(0)
+            let observation = try observer.observeChanges(on: DispatchQueue(label: "notified")) { _ in
+                notifications.change { $0 += 1 }
             }
             let target = world.url.path + ending
             let block = ControlBlock.path(forDatabaseAt: world.url.path)
@@ -87,14 +87,14 @@ import Testing
             try expectLocks(writing: false)
             let late = try world.open(as: "late")
             #expect(late.uncoordinatedReason != nil)
-            let count = told.value
+            let count = notifications.value
             try await late.write { try $0.execute(sql: "INSERT INTO entry (text) VALUES ('late')") }
-            try await eventually("it is told") { told.value > count }
+            try await eventually("it is notified") { notifications.value > count }
             try expectLocks(writing: false)
             observation.cancel()
-            // Whoever put the link there takes it away.
+            // The owner of the link removes it.
             #expect(unlink(block) == 0)
-            try await eventually("they meet again") {
+            try await eventually("they share a control block again") {
                 try db.write { try $0.execute(sql: "INSERT INTO entry (text) VALUES ('own')") }
                 return db.uncoordinatedReason == nil
             }

@@ -44,7 +44,7 @@
             try Set(FileManager.default.contentsOfDirectory(atPath: folder.url.path))
         }
 
-        /// What GRDB users do with it: a queue and a pool. The pool opens its readers on the calling thread.
+        /// GRDB users open it as a queue and as a pool. The pool opens its readers on the calling thread.
         private func sums() async throws -> [Int?] {
             let url = url
             return try await OtherUser.run {
@@ -65,7 +65,7 @@
             #expect(try files() == [url.lastPathComponent])
         }
 
-        /// With an empty `-wal`, or both, as a copy of a shared database's files has it.
+        /// The database has an empty `-wal`, or both, as a copy of a shared database's files has it.
         @Test(arguments: [["-wal"], ["-shm"], ["-wal", "-shm"]]) func companions(suffixes: [String]) async throws {
             try create(mode: "WAL", keeping: suffixes)
             #expect(try await sums() == [1, 1])
@@ -81,7 +81,7 @@
             await #expect(throws: DatabaseLocationError.unreadableWAL(path: path, bytes: bytes)) { try await sums() }
         }
 
-        /// Participants need the wal-index; there is nobody to share with.
+        /// Participants need the wal-index, and no other participant is there to share with.
         @Test func asParticipant() async throws {
             let url = url
             @Sendable func answer() throws -> (role: SharedDatabase.Role, sum: Int?)? {
@@ -108,7 +108,7 @@
             #expect(try await OtherUser.run(answer)?.sum == 1)
         }
 
-        /// Another user who only reads may create files in the folder, but creates none that keep the owner out (rule W13): with the mode
+        /// Another user who only reads may create files in the folder, but creates none that prevent the owner from access (rule W13): with the mode
         /// of the database, they would be that user's.
         @Test(arguments: [([], 0o644), (["-wal"], 0o644), (["-shm"], 0o644), ([], 0o666)] as [([String], Int)])
         func inAFolderThatAllMayWrite(kept: [String], mode: Int) async throws {
@@ -140,7 +140,7 @@
                 #expect(try await sums() == [1, 1])
                 #expect(try files() == before)
             } else {
-                // All may write what this user creates.
+                // All users may write what this user creates.
                 #expect(try await OtherUser.run(read) == 1)
             }
             // The owner can write in any case.
@@ -153,8 +153,8 @@
             #expect(rows == 2)
         }
 
-        /// Somebody with more rights writes it: it is not taken for one that cannot change.
-        @Test func writtenByOthers() async throws {
+        /// A user with more rights writes the database: it is not taken for one that cannot change.
+        @Test func writtenByAnotherUser() async throws {
             try create(mode: "WAL")
             let pool = try DatabasePool(path: url.path)
             try await pool.write { try $0.execute(sql: "INSERT INTO t VALUES (100)") }

@@ -51,7 +51,7 @@
 
         private func open() throws -> SharedDatabase { try SharedDatabase.open(at: url, schema: .unmanaged, as: "app") }
 
-        /// The control block: a link is not followed, and what is no control block is replaced, without a change of what it was.
+        /// The control block: a link is not followed, and a file that is no control block is replaced, without a change of its content.
         @Test(arguments: Planted.allCases)
         func inPlaceOfTheControlBlock(what: Planted) throws {
             let block = ControlBlock.path(forDatabaseAt: System.resolvedPath(url.path))
@@ -101,7 +101,7 @@
             try file.write(value)
         }
 
-        /// The mark of a fenced database denies writes to all, and leads nowhere.
+        /// The mark of a fenced database prevents all participants from writing, and leads nowhere.
         @Test func inPlaceOfTheFence() throws {
             let mark = url.path + Fence.suffix
             let db = try open()
@@ -151,7 +151,7 @@
             }
         }
 
-        /// What root creates beside the database of another user belongs to that user (rules B2, X16).
+        /// A file that root creates beside the database of another user belongs to that user (rules B2, X16).
         @Test(.enabled(if: geteuid() == 0, "only the superuser can give files away")) func ownersOfNewFiles() throws {
             try Data().write(to: url)
             #expect(chown(url.path, 65534, 65533) == 0)

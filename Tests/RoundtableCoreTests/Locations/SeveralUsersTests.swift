@@ -12,7 +12,7 @@
     @testable import RoundtableFiles
     @testable import RoundtableGate
 
-    /// Users that share a group, and files that keep one of them out. All threads of the process have the group 0.
+    /// These users share a group, and files prevent one of them from access. All threads of the process have the group 0.
     @Suite(.enabled(if: OtherUser.isPossible, "needs root, to become another user"))
     struct SeveralUsersTests {
         private let folder: TemporaryFolder
@@ -156,30 +156,30 @@
             let found = try #require(try await OtherUser.run { try finding(.permissions) })
             #expect(found.severity == .error && found.location == path + "-shm")
             #expect(found.message.contains("owner 0, group 0 and mode 600"))
-            // The superuser may open it, and others may not.
+            // The superuser may open it, and other users may not.
             #expect(try finding(.permissions)?.severity == .warning)
         }
 
         /// A member of the group has made the control block again.
-        @Test func anotherOwnerKeepsNobodyOut() throws {
+        @Test func anotherOwnerDoesNotPreventAccess() throws {
             for suffix in ["", "-wal", "-shm"] { #expect(chown(path + suffix, 65534, 0) == 0) }
             #expect(chown(controlBlock, 65533, 0) == 0)
             #expect(try finding(.permissions) == nil)
             #expect(chmod(controlBlock, 0o640) == 0)
             #expect(try finding(.permissions)?.location == controlBlock)
-            // Another group is kept out by what the group may do.
+            // Another group gets only the rights of the group.
             #expect(chmod(controlBlock, 0o660) == 0 && chown(controlBlock, 65533, 65533) == 0)
             #expect(try finding(.permissions)?.message.contains("group 65533") == true)
         }
 
-        /// A file that more users may read than the database.
+        /// More users may read this file than the database.
         @Test func aFileForMoreUsers() throws {
-            // SQLite mends the mode of an empty -wal file.
+            // SQLite repairs the mode of an empty -wal file.
             #expect(chmod(path + "-shm", 0o664) == 0)
             let found = try #require(try finding(.permissions))
             #expect(found.severity == .warning && found.message.contains("users may read or write it"))
             #expect(found.message.hasPrefix("The -shm file has"))
-            // A file that everybody may use is no reason to say that of the database.
+            // A file that all users may use is no reason to report the same of the database.
             #expect(!found.advice.contains(path))
             #expect(chmod(path + "-shm", 0o660) == 0 && chmod(path, 0o640) == 0)
             let forGroup = try #require(try findings().first { $0.location == path + "-shm" })
@@ -234,7 +234,7 @@
             #expect(own?.severity == .error && own?.message.contains("user 65534") == true)
         }
 
-        /// A folder for others, in which the owner may not even look.
+        /// In a folder of another user, the owner may not even look.
         @Test func anOutboxFolderThatTheOwnerCannotRead() async throws {
             for suffix in ["", "-wal", "-shm"] { #expect(chown(path + suffix, 65534, 65534) == 0) }
             #expect(chmod(folder.url.path, 0o777) == 0)

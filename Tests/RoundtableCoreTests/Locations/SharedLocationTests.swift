@@ -7,7 +7,7 @@ import Testing
 @testable import Roundtable
 @testable import RoundtableCore
 
-/// What participants can share, and what they are told of the rest.
+/// These locations can be shared, and users of the other ones get an error.
 @Suite struct SharedLocationTests {
     private let folder: TemporaryFolder
     private let url: URL

@@ -6,7 +6,7 @@ import Testing
 @testable import Roundtable
 @testable import RoundtableCore
 
-/// What is said about threads: a `SharedDatabase`, a queue and a pool can be used, opened and closed from any.
+/// The documentation of threads holds: a `SharedDatabase`, a queue and a pool can be used, opened and closed from any thread.
 @Suite struct ThreadSafetyTests {
     /// GRDB opens its connections without SQLite's mutexes, and lets one thread at a time use each; that takes a SQLite that is not built
     /// for one thread alone.

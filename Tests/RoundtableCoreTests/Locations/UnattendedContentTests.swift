@@ -55,7 +55,7 @@ import Testing
         #expect(content.recalls == 1)
     }
 
-    /// What was just written may be written again within the resolution of the file's time.
+    /// A file that was just written may be written again within the resolution of the file's time.
     @Test func whatWasJustWrittenIsReadAgain() throws {
         try write("CREATE TABLE a (x)")
         let content = UnattendedContent()

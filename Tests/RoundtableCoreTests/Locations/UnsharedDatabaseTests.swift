@@ -63,7 +63,7 @@ import Testing
         }
     }
 
-    /// What keeps SQLite from opening a file, in other words than the permission to read it.
+    /// SQLite may fail to open a file for other reasons than the permission to read it.
     @Test func whatIsInTheWay() throws {
         func refused(_ url: URL, _ reason: String) {
             let error = #expect(throws: (any Error).self) { try UnsharedDatabase.openQueue(at: url) }
@@ -92,7 +92,7 @@ import Testing
         let one = try UnsharedDatabase.temporary()
         try one.write { db in
             try db.execute(sql: "CREATE TABLE t (a)")
-            // More than the page cache: it goes to the disk.
+            // This is more than the page cache: it is written to the disk.
             try db.execute(
                 sql:
                     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000) INSERT INTO t SELECT hex(randomblob(1000)) FROM n"
@@ -140,7 +140,7 @@ import Testing
         }
     }
 
-    /// Without locks only what nobody else has open.
+    /// Only a database that no other process has open is used without locks.
     @Test(.enabled(if: listsLocks, "the system does not list locks")) func withoutLocks() throws {
         try create()
         let unlocked = url.sqlite("nolock=1")

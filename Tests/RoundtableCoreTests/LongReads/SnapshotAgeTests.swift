@@ -39,41 +39,41 @@ import Testing
 
     // MARK: Warnings
 
-    /// Nobody uses the snapshot, and its participant does not write.
+    /// No code uses the snapshot, and its participant does not write.
     @Test(.timeLimit(.minutes(1)))
-    func theClockTellsByItself() async throws {
-        let told = Shared<[Int]>([])
+    func theClockReportsByItself() async throws {
+        let heldFrames = Shared<[Int]>([])
         let db = try open("app") { options in
             options.longReadLimit = LongRead.Limit(age: .milliseconds(30))
-            options.follow { (read: LongRead) in told.change { $0.append(read.heldFrames) } }
+            options.follow { (read: LongRead) in heldFrames.change { $0.append(read.heldFrames) } }
         }
         let other = try open("other")
         let snapshot = try db.makeSnapshotNow()
         try add(to: other)
-        try await eventually("it is told") { !told.value.isEmpty }
-        #expect(told.value[0] > 0)
-        #expect(!db.longReads.hasAlarm, "it has been told, and there is nothing else to watch")
+        try await eventually("it is reported") { !heldFrames.value.isEmpty }
+        #expect(heldFrames.value[0] > 0)
+        #expect(!db.longReads.hasAlarm, "it has been reported, and there is nothing else to watch")
         try snapshot.advanceNow()
         #expect(db.longReads.hasAlarm)
         try snapshot.close()
         #expect(!db.longReads.hasAlarm)
-        #expect(told.value.count == 1)
+        #expect(heldFrames.value.count == 1)
     }
 
-    /// One that holds nothing back at its limit, and does so later.
+    /// The snapshot holds nothing back at its limit, and does so later.
     @Test(.timeLimit(.minutes(1)))
     func theClockLooksAgain() async throws {
-        let told = Shared(0)
+        let reports = Shared(0)
         let db = try open("app") { options in
             options.longReadLimit = LongRead.Limit(age: .milliseconds(1))
-            options.follow { (_: LongRead) in told.change { $0 += 1 } }
+            options.follow { (_: LongRead) in reports.change { $0 += 1 } }
         }
         let other = try open("other")
         let snapshot = try db.makeSnapshotNow()
         try await eventually("the clock has looked in vain") { db.longReads.hasLookedInVain }
-        #expect(told.value == 0)
+        #expect(reports.value == 0)
         try add(to: other)
-        try await eventually("it is told") { told.value == 1 }
+        try await eventually("it is reported") { reports.value == 1 }
         try snapshot.close()
     }
 
@@ -92,13 +92,13 @@ import Testing
         #expect((50...100).contains(looks), "\(looks)")
     }
 
-    /// **Rule K8.** Asked by whoever checkpoints, it is told before any limit.
+    /// **Rule K8.** When the process that checkpoints asks, the snapshot is reported before any limit.
     @Test(.timeLimit(.minutes(1)))
-    func beingAskedToAdvanceIsTold() async throws {
-        let told = Shared(0)
+    func beingAskedToAdvanceIsReported() async throws {
+        let reports = Shared(0)
         let db = try open("app") { options in
             options.longReadLimit = LongRead.Limit(age: .seconds(1000), frames: .max)
-            options.follow { (_: LongRead) in told.change { $0 += 1 } }
+            options.follow { (_: LongRead) in reports.change { $0 += 1 } }
         }
         let other = try open("other")
         let snapshot = try db.makeSnapshotNow()
@@ -106,21 +106,22 @@ import Testing
         _ = try snapshot.readNow { try Player.fetchCount($0) }
         let block = try #require(other.seat.participant?.block)
         #expect(block.askToAdvance(end: try other.readers.walState(insideWrite: false).end) == 1)
-        #expect(told.value == 0)
+        #expect(reports.value == 0)
         for _ in 0..<3 { _ = try snapshot.readNow { try Player.fetchCount($0) } }
-        try await eventually("it is told") { told.value == 1 }
-        // That was another moment.
+        try await eventually("it is reported") { reports.value == 1 }
+        // The earlier report was of another moment.
         try snapshot.advanceNow()
         try add(to: other)
         _ = try snapshot.readNow { try Player.fetchCount($0) }
         db.reporter.waitForDeliveries()
-        #expect(told.value == 1)
+        #expect(reports.value == 1)
         try snapshot.close()
     }
 
     // MARK: The end
 
-    /// It loses its moment, its uses say so and what to do, and it holds nothing back; `advance()` tells what was committed.
+    /// The snapshot loses its moment, its uses fail with an error that says what to do, and it holds nothing back; `advance()` reports what was
+    /// committed.
     @Test(.timeLimit(.minutes(1)))
     func aSnapshotThatIsTooOldEnds() async throws {
         let db = try open("app") { $0.maximumSnapshotAge = .milliseconds(50) }
@@ -144,7 +145,7 @@ import Testing
         try snapshot.close()
     }
 
-    /// In the middle of a statement that would never end; a read of the same database goes on.
+    /// The snapshot ends in the middle of a statement that would never end; a read of the same database continues.
     @Test(.timeLimit(.minutes(1)))
     func aLongStatementEnds() async throws {
         let db = try open("app") { $0.maximumSnapshotAge = .milliseconds(100) }
@@ -161,7 +162,7 @@ import Testing
                 }
             }
         }
-        try await eventually("the other read is at it") { rounds.value > 0 }
+        try await eventually("the other read runs") { rounds.value > 0 }
         // On a busy machine the snapshot may be too old before its statement begins.
         let hasBegun = Shared(false)
         var ended: Result<Int?, any Error> = .success(nil)
@@ -177,7 +178,7 @@ import Testing
             }
         }
         let before = rounds.value
-        try await eventually("the other read goes on") { rounds.value > before }
+        try await eventually("the other read continues") { rounds.value > before }
         isOver.change { $0 = true }
         let error = #expect(throws: DatabaseError.self) { try ended.get() }
         #expect(error?.message?.contains("maximumSnapshotAge") == true, "\(String(describing: error))")
@@ -198,7 +199,7 @@ import Testing
         #expect(!db.longReads.hasAlarm)
     }
 
-    /// One that has ended closes as any other.
+    /// A snapshot that has ended closes as any other.
     @Test(.timeLimit(.minutes(1)))
     func closingAfterTheEnd() async throws {
         let db = try open("app") { $0.maximumSnapshotAge = .milliseconds(1) }
@@ -210,7 +211,7 @@ import Testing
     }
 }
 
-/// The blocking forms, from async code.
+/// The blocking forms can be called from async code.
 extension SharedDatabaseSnapshot {
     func readNow<T>(_ value: (Database) throws -> T) throws -> T { try read(value) }
     @discardableResult

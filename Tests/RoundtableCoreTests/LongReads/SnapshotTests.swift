@@ -10,7 +10,7 @@ import Testing
 @testable import RoundtableCore
 @testable import RoundtableDiagnostics
 
-/// What snapshots promise, within one process. Those of other processes are in `RoundtableProcessTests`.
+/// What snapshots promise, within one process. The tests of other processes are in `RoundtableProcessTests`.
 @Suite struct SnapshotTests {
     let folder: TemporaryFolder
     let url: URL
@@ -102,7 +102,7 @@ import Testing
         #expect(try snapshot.advance().isEmpty)
     }
 
-    /// Two snapshots of one participant, and code that knows GRDB's protocol only.
+    /// Two snapshots of one participant are independent, also for code that knows GRDB's protocol only.
     @Test func snapshotsAreIndependentReaders() throws {
         let db = try open()
         let first = try db.makeSnapshot()
@@ -130,7 +130,7 @@ import Testing
         #expect(try snapshot.read(Player.fetchCount) == 1)
     }
 
-    /// The schema of the moment, and of the next.
+    /// A snapshot has the schema of its moment, and then of the next one.
     @Test func schemasBelongToMoments() throws {
         let db = try open()
         let snapshot = try db.makeSnapshot()
@@ -171,8 +171,8 @@ import Testing
 
     // MARK: Observation
 
-    /// As GRDB's snapshots do: one value, whatever the scheduler.
-    @Test func observationsTellOneValue() async throws {
+    /// An observation of a snapshot reports one value, whatever the scheduler, as GRDB's snapshots do.
+    @Test func observationsReportOneValue() async throws {
         let db = try open()
         try add("A", to: db)
         let snapshot = try await db.makeSnapshot()
@@ -201,7 +201,7 @@ import Testing
             onError: { _ in errors.withLock { $0 += 1 } },
             onChange: { _ in Issue.record("a value of a closed snapshot") }
         )
-        try await eventually("the error is told") { errors.withLock { $0 } == 1 }
+        try await eventually("the error is reported") { errors.withLock { $0 } == 1 }
         failing.cancel()
     }
 
@@ -260,9 +260,9 @@ import Testing
         try db.close()
     }
 
-    /// A statement that is not stepped does not keep the transaction from ending, but the connection from closing: the snapshot has lost nothing
-    /// then, and goes on reading its moment.
-    @Test func aSnapshotThatCannotCloseGoesOn() throws {
+    /// A statement that is not stepped does not prevent the transaction from ending, but it prevents the connection from closing: the snapshot has
+    /// lost nothing then, and continues to read its moment.
+    @Test func aSnapshotThatCannotCloseContinues() throws {
         let db = try open("keeper")
         try add("A", to: db)
         let snapshot = try db.makeSnapshot()
@@ -307,7 +307,7 @@ import Testing
         try db.close()
     }
 
-    /// A closure that ends the transaction gets no mixture of moments, and the next moment tells all changes.
+    /// A closure that ends the transaction gets no mixture of moments, and the next moment reports all changes.
     @Test func aTransactionThatAClosureEnds() throws {
         let db = try open()
         let snapshot = try db.makeSnapshot()
@@ -354,7 +354,7 @@ import Testing
 
     // MARK: Status
 
-    /// **Rules O2, O3.** The oldest is shown, and what it holds back; nothing once all have ended.
+    /// **Rules O2, O3.** The oldest snapshot is shown, with what it holds back; nothing is shown once all have ended.
     @Test func statusShowsTheOldest() throws {
         let (db, other) = (try open("app"), try open("other"))
         #expect(try participant("app").oldestRead == nil)
@@ -376,8 +376,8 @@ import Testing
         #expect(try participant("app").oldestRead == nil)
     }
 
-    /// A read that outlives the run of the WAL that it began in.
-    @Test func statusAfterTheWALBeganAnew() throws {
+    /// A read can outlive the run of the WAL that it began in.
+    @Test func statusAfterTheWALRestarted() throws {
         let (db, other) = (try open("app"), try open("other"))
         for _ in 0..<10 { try add("A", to: other) }
         try other.writeWithoutTransaction { _ = try $0.checkpoint(.passive) }
@@ -386,34 +386,34 @@ import Testing
         let snapshot = try db.makeSnapshot()
         for _ in 0..<3 { try add("A", to: other) }
         let frames = try #require(DatabaseStatus(ofDatabaseAt: url).wal).committedFrames
-        #expect((1..<10).contains(frames), "the WAL did not begin anew")
+        #expect((1..<10).contains(frames), "the WAL did not restart")
         #expect(try participant("app").oldestRead?.heldFrames == frames)
-        // SQLite says the same.
+        // SQLite reports the same numbers.
         let result = try other.writeWithoutTransaction { try $0.checkpoint(.passive) }
         #expect(result.checkpointedFrameCount == 0)
         try snapshot.close()
     }
 
-    /// Once for each moment, whoever finds it out.
-    @Test func longReadsAreTold() async throws {
-        let told = Mutex<[LongRead]>([])
+    /// Each moment is reported once, whichever check finds it.
+    @Test func longReadsAreReported() async throws {
+        let reported = Mutex<[LongRead]>([])
         let db = try open("app") { options in
             options.longReadLimit = LongRead.Limit(age: .seconds(1000), frames: 5)
-            options.follow { (read: LongRead) in told.withLock { $0.append(read) } }
+            options.follow { (read: LongRead) in reported.withLock { $0.append(read) } }
         }
         let (snapshot, line) = (try await db.makeSnapshot(), #line)
         for _ in 0..<20 { try add("A", to: db) }
-        try await eventually("it is told") { told.withLock { $0.count } > 0 }
-        let read = try #require(told.withLock { $0.first })
+        try await eventually("it is reported") { reported.withLock { $0.count } > 0 }
+        let read = try #require(reported.withLock { $0.first })
         #expect(read.heldFrames > 5 && read.snapshot === snapshot)
         #expect(snapshot.callSite.hasSuffix("SnapshotTests.swift:\(line)"))
         for _ in 0..<20 { try add("A", to: db) }
         _ = try await snapshot.read { try Player.fetchCount($0) }
         try await snapshot.advance()
         for _ in 0..<20 { try add("A", to: db) }
-        try await eventually("it is told again") { told.withLock { $0.count } > 1 }
-        #expect(told.withLock { $0.count } == 2)
-        told.withLock { $0 = [] }
+        try await eventually("it is reported again") { reported.withLock { $0.count } > 1 }
+        #expect(reported.withLock { $0.count } == 2)
+        reported.withLock { $0 = [] }
     }
 
     @Test func limits() {

@@ -13,7 +13,7 @@ import Testing
 /// Value observations that may write, on a database that is suspended: their fetches are inside the gate (rule F2).
 @Suite struct AbortedObservationTests {
     let folder: TemporaryFolder
-    /// Not that of other tests.
+    /// Other tests use other instances.
     let process = ProcessSuspension()
 
     init() throws { folder = try TemporaryFolder() }

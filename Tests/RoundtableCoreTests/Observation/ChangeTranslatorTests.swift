@@ -6,7 +6,7 @@ import Testing
 @testable import RoundtableCore
 @testable import RoundtableKernel
 
-/// What readers of the ring are told, as changes.
+/// These tests check the changes that readers of the ring receive.
 @Suite struct ChangeTranslatorTests {
     private func record(_ counter: UInt32, _ tables: TableSet) -> ChangeRecord {
         ChangeRecord(
@@ -24,14 +24,14 @@ import Testing
     @Test func numbersGrowOverAReset() {
         var translator = ChangeTranslator(nil, from: 100)
         var numbers: [UInt64] = []
-        func tell(_ news: [RingReader.News], upTo reached: UInt32) {
+        func deliver(_ news: [RingReader.News], upTo reached: UInt32) {
             numbers += translator.changes(news, upTo: reached) { _ in false }.map(\.sequence)
         }
-        tell([.change(record(101, .unknown))], upTo: 101)
-        tell([.anything(.reset)], upTo: 3)
-        tell([.change(record(4, .unknown))], upTo: 4)
-        tell([.anything(.reset), .change(record(2, .unknown))], upTo: 2)
-        tell([.change(record(3, .unknown))], upTo: 3)
+        deliver([.change(record(101, .unknown))], upTo: 101)
+        deliver([.anything(.reset)], upTo: 3)
+        deliver([.change(record(4, .unknown))], upTo: 4)
+        deliver([.anything(.reset), .change(record(2, .unknown))], upTo: 2)
+        deliver([.change(record(3, .unknown))], upTo: 3)
         #expect(numbers == [101, 102, 103, 104, 105, 106])
     }
 

@@ -5,7 +5,7 @@ import RoundtableKernel
 import RoundtableUnitSupport
 import Testing
 
-/// What two participants tell each other: here in one process, which shares the control block like any two.
+/// Two participants notify each other: here in one process, which shares the control block like any two.
 @Suite struct ChangesTests {
     let folder: TemporaryFolder
     let url: URL
@@ -49,7 +49,7 @@ import Testing
         func cancel() { cancellable.value?.cancel() }
     }
 
-    @Test func aCommitIsToldToAll() async throws {
+    @Test func aCommitIsReportedToAll() async throws {
         let a = try open("a")
         let b = try open("b")
         let c = try openReadOnly("c")
@@ -68,7 +68,7 @@ import Testing
         }
     }
 
-    @Test func onlyTheRegionIsTold() async throws {
+    @Test func onlyTheRegionIsReported() async throws {
         let a = try open("a")
         let b = try open("b")
         try await a.write { try $0.execute(sql: "CREATE TABLE team (id INTEGER PRIMARY KEY)") }
@@ -103,20 +103,20 @@ import Testing
         let changes = b.changes()
         try await a.write { db in _ = try Player(name: "A").inserted(db) }
         try b.close()
-        var told = 0
-        for try await _ in changes { told += 1 }
-        #expect(told <= 1)
+        var received = 0
+        for try await _ in changes { received += 1 }
+        #expect(received <= 1)
         await #expect(throws: DatabaseError.self) { for try await _ in b.changes() {} }
     }
 
-    /// Rule N6.
-    @Test func aSlowConsumerIsToldThatItMissedDetail() async throws {
+    /// Rule N6: a slow consumer gets several missed changes as one.
+    @Test func aSlowConsumerLearnsThatItMissedDetail() async throws {
         let a = try open("a")
         let b = try open("b")
         var iterator = b.changes(in: Table("player")).makeAsyncIterator()
         let fast = try Log(b)
         for index in 0..<300 { try await a.write { db in _ = try Player(name: "\(index)").inserted(db) } }
-        try await eventually("all are told to another") {
+        try await eventually("another consumer receives all") {
             fast.all.first.map { $0.sequence + 299 } == fast.all.last?.sequence
         }
         var changes: [DatabaseChange] = []
@@ -143,7 +143,7 @@ import Testing
         try await task.value
     }
 
-    /// Consumers that go on where news come in may do all that others may: also end, and close the database.
+    /// Consumers that run on the thread that delivers changes may do what other consumers may: also end, and close the database.
     @Test func consumersOnTheThreadOfNews() async throws {
         let a = try open("a")
         let b = try open("b")
@@ -184,7 +184,7 @@ import Testing
 
     // MARK: What is written
 
-    /// Each kind of write, and the tables that must be told of; nil: any.
+    /// Each kind of write, and the tables that must be reported. The value nil stands for any tables.
     static let writes: [(String, Set<String>?)] = [
         ("INSERT INTO keyed VALUES ('a', 1)", ["keyed"]),
         ("DELETE FROM player", ["player"]),
@@ -257,7 +257,7 @@ import Testing
         #expect(log.all.allSatisfy { $0.author == "a" }, "none is a stranger's: \(log.all.filter { $0.author != "a" })")
     }
 
-    /// What observers of the writer connection are told of is not announced again, and nobody answers anybody for ever.
+    /// Changes that observers of the writer connection receive are not announced again, and participants do not notify each other forever.
     @Test func newsAreNotEchoed() async throws {
         var options = SharedDatabase.Options()
         options.observation = .always
@@ -275,13 +275,13 @@ import Testing
         try await a.write { db in _ = try Player(name: "A").inserted(db) }
         try await b.write { db in _ = try Player(name: "B").inserted(db) }
         for log in [logA, logB] {
-            try await eventually("all are told") { log.all.last?.author == "b" }
+            try await eventually("all are reported") { log.all.last?.author == "b" }
             #expect(log.all.map(\.author) == ["a", "a", "a", "b"])
         }
     }
 
-    /// A transaction that changes nothing is not told.
-    @Test func whatIsNotCommittedIsNotTold() async throws {
+    /// A transaction that changes nothing is not reported.
+    @Test func whatIsNotCommittedIsNotReported() async throws {
         let a = try open("a")
         let log = try Log(try open("b"))
         struct Stop: Error {}
@@ -299,7 +299,7 @@ import Testing
 
     // MARK: Strangers
 
-    /// Rule N3, and the 50 ms of the issue with room for a busy machine.
+    /// Rule N3 holds, with the 50 ms of the issue and room for a busy machine.
     @Test func aProgramThatDoesNotKnowUsIsNoticed() async throws {
         let a = try open("a")
         let reader = try openReadOnly("b")
@@ -313,7 +313,7 @@ import Testing
                 #expect(log.all.last?.detail == .unrecorded && log.all.last?.isOwn == false)
             }
         }
-        // And told apart from ours.
+        // The change is distinguished from ours.
         try await a.write { db in _ = try Player(name: "A").inserted(db) }
         for log in logs {
             try await eventually("ours") { log.all.count == 4 }
@@ -323,7 +323,7 @@ import Testing
 
     // MARK: The block
 
-    /// Rules N1, N5: without a control block, own commits are known and others' noticed.
+    /// Rules N1, N5: without a control block, own commits are known, and commits of other participants are noticed.
     @Test func withoutAControlBlock() async throws {
         try FileManager.default.createDirectory(atPath: block, withIntermediateDirectories: true)
         let a = try open("a")
@@ -331,12 +331,12 @@ import Testing
         #expect(a.uncoordinatedReason != nil)
         let (logA, logB) = try (Log(a), Log(b))
         try await a.write { db in _ = try Player(name: "A").inserted(db) }
-        try await eventually("both are told") { logA.all.count == 1 && logB.all.count == 1 }
+        try await eventually("both are notified") { logA.all.count == 1 && logB.all.count == 1 }
         #expect(logA.all[0].isOwn && logA.all[0].tables == .some(["player"]))
         #expect(!logB.all[0].isOwn && logB.all[0].tables == .fullDatabase)
     }
 
-    /// Rule N4.
+    /// Rule N4: participants use the new block when a block is replaced.
     @Test func aBlockThatIsReplacedIsFollowed() async throws {
         let a = try open("a")
         let b = try openReadOnly("b")
@@ -345,7 +345,7 @@ import Testing
         try await eventually("a names itself in the new block") {
             let before = log.all.count
             try await a.write { db in _ = try Player(name: "A").inserted(db) }
-            try await eventually("it is told") { log.all.count > before }
+            try await eventually("it is notified") { log.all.count > before }
             return log.all.last?.author == "a" && FileManager.default.fileExists(atPath: block)
         }
     }

@@ -8,11 +8,11 @@ import Testing
 
 /// The way of a cursor through a real change ring, beside a commit counter that the test turns.
 @Suite struct CommitCursorTests {
-    /// Commits as SQLite and participants make them, and what is true of each.
+    /// Commits as SQLite and participants make them, with the true tables of each.
     private final class Database {
         struct Commit {
             let counter: UInt32
-            /// nil: nobody recorded it.
+            /// The value is nil if no participant recorded it.
             let tables: Set<String>?
         }
 
@@ -32,7 +32,7 @@ import Testing
             }
         }
 
-        /// Opens the block that lies there then.
+        /// Opens the block that lies there at that time.
         var blockOpener: @Sendable () -> ControlBlock? {
             { [path] in try? ControlBlock.open(forDatabaseAt: path, writable: false) }
         }
@@ -55,7 +55,7 @@ import Testing
 
         func commit(_ number: Int, _ tables: Set<String>) { publish(number, tables, .committed, isMade: true) }
 
-        /// By a program that knows nothing of the ring.
+        /// A program makes this commit that does not use the ring.
         func commitByStranger() {
             counter &+= 1
             commits.append(Commit(counter: counter, tables: nil))
@@ -92,7 +92,7 @@ import Testing
         #expect(move(&cursor, to: 103, in: database).isEmpty)
     }
 
-    /// One that begins at an earlier commit than the last leaves nothing out.
+    /// A cursor that begins at an earlier commit than the last leaves nothing out.
     @Test func beginsBetweenCommits() throws {
         let database = try Database(in: folder, participants: 1)
         for table in ["a", "b", "c", "d"] { database.commit(0, [table]) }
@@ -100,7 +100,7 @@ import Testing
         #expect(move(&cursor, to: 104, in: database).map(\.tables) == [.some(["c"]), .some(["d"])])
     }
 
-    /// A publisher that is about to say that it has committed is waited for; one that died is not, for long (rule R5).
+    /// The cursor waits for a publisher that is about to say that it has committed, but not for long for one that died (rule R5).
     @Test func waitsForPublishers() throws {
         let database = try Database(in: folder, participants: 1)
         var cursor = cursor(at: 100, in: database)
@@ -146,11 +146,11 @@ import Testing
         #expect(move(&cursor, to: 103, in: database).map(\.tables) == [.some(["c"])])
     }
 
-    /// What is told is what was committed: at least that always, exactly that where all of it was recorded.
-    @Test(arguments: 0..<20) func toldIsWhatWasCommitted(round: UInt64) throws {
+    /// The reported changes are the committed ones: at least those always, and exactly those where all of them were recorded.
+    @Test(arguments: 0..<20) func reportedIsWhatWasCommitted(round: UInt64) throws {
         let given = ProcessInfo.processInfo.environment["ROUNDTABLE_SEED"]
         let seed = given.flatMap { UInt64($0.dropFirst(2), radix: 16) } ?? UInt64.random(in: 0...UInt64.max)
-        print("toldIsWhatWasCommitted(round: \(round)): ROUNDTABLE_SEED=0x\(String(seed, radix: 16))")
+        print("reportedIsWhatWasCommitted(round: \(round)): ROUNDTABLE_SEED=0x\(String(seed, radix: 16))")
         var random = Numbers(state: seed)
         let database = try Database(in: folder, participants: 3)
         var cursor = cursor(at: database.counter, in: database)
@@ -176,22 +176,22 @@ import Testing
                 for _ in 0..<1500 { database.commit(number, tables) }
                 recordsSinceMove += 1500
             default:
-                // A moment that has been for a while, or is now.
+                // The target is a moment that has passed, or is now.
                 let target = UInt32.random(in: position...database.counter, using: &random)
                 if recordsSinceMove > Layout.recordCount / 2 { mayBeCoarse = true }
-                let told = move(&cursor, to: target, in: database)
+                let found = move(&cursor, to: target, in: database)
                 let made = database.commits.filter { $0.counter > position && $0.counter <= target }
                 let context =
-                    "seed 0x\(String(seed, radix: 16)), step \(step): from \(position) to \(target), told \(told)"
+                    "seed 0x\(String(seed, radix: 16)), step \(step): from \(position) to \(target), found \(found)"
                 if made.isEmpty {
-                    // The ring may have told of attached databases, too.
+                    // The ring may have reported changes of attached databases, too.
                     if recordsSinceMove > Layout.recordCount / 2 { break }
-                    #expect(told.isEmpty, "\(context)")
+                    #expect(found.isEmpty, "\(context)")
                 } else if !mayBeCoarse, made.allSatisfy({ $0.tables != nil }) {
-                    #expect(told.map(\.sequence) == made.map { UInt64($0.counter) }, "\(context)")
-                    #expect(told.map(\.tableNames) == made.map(\.tables), "\(context)")
+                    #expect(found.map(\.sequence) == made.map { UInt64($0.counter) }, "\(context)")
+                    #expect(found.map(\.tableNames) == made.map(\.tables), "\(context)")
                 } else {
-                    let all = told.map(\.tables).reduce(DatabaseChange.Tables.some([])) { $0.union($1) }
+                    let all = found.map(\.tables).reduce(DatabaseChange.Tables.some([])) { $0.union($1) }
                     for commit in made {
                         switch all {
                         case .fullDatabase: break
@@ -199,7 +199,7 @@ import Testing
                             #expect(commit.tables.map(names.isSuperset) == true, "\(context)")
                         }
                     }
-                    #expect(told.last?.sequence == UInt64(target), "\(context)")
+                    #expect(found.last?.sequence == UInt64(target), "\(context)")
                 }
                 position = target
                 if target == database.counter {

@@ -30,8 +30,8 @@ import Testing
         return db
     }
 
-    /// What an observation has told so far.
-    private final class Told<Value: Sendable>: Sendable {
+    /// The values that an observation has received so far.
+    private final class ReceivedValues<Value: Sendable>: Sendable {
         let values = Shared<[Value]>([])
         let errors = Shared<[any Error]>([])
         private let cancellable = Shared<AnyDatabaseCancellable?>(nil)
@@ -39,7 +39,7 @@ import Testing
         init<R: ValueReducer>(_ observation: ValueObservation<R>, in db: SharedDatabase) where R.Value == Value {
             let cancellable = observation.start(
                 in: db,
-                scheduling: .async(onQueue: DispatchQueue(label: "told")),
+                scheduling: .async(onQueue: DispatchQueue(label: "values")),
                 onError: { [errors] error in errors.change { $0.append(error) } },
                 onChange: { [values] value in values.change { $0.append(value) } }
             )
@@ -52,36 +52,39 @@ import Testing
 
     private static let count = ValueObservation.tracking { try Player.fetchCount($0) }
 
-    @Test func valuesFollowOthersInEveryRole() async throws {
+    @Test func valuesFollowOtherParticipantsInEveryRole() async throws {
         let a = try open("a")
         let b = try open("b")
         let c = try openReadOnly("c")
-        let told = [a, b, c].map { Told(Self.count, in: $0) }
-        for each in told { try await eventually("the first value") { each.last == 0 } }
+        let received = [a, b, c].map { ReceivedValues(Self.count, in: $0) }
+        for each in received { try await eventually("the first value") { each.last == 0 } }
         for index in 1...5 {
             try await (index % 2 == 0 ? a : b).write { db in _ = try Player(name: "A").inserted(db) }
-            for each in told { try await eventually("value \(index)") { each.last == index } }
+            for each in received { try await eventually("value \(index)") { each.last == index } }
         }
-        for each in told { #expect(each.errors.value.isEmpty) }
+        for each in received { #expect(each.errors.value.isEmpty) }
     }
 
-    /// A table that is changed and dropped in one transaction, by this participant or another: its observations fetch, and fail where they need
-    /// the table. Afterwards they go on.
+    /// A table is changed and dropped in one transaction, by this participant or another: its observations fetch, and fail where they need the table.
+    /// Afterwards they continue.
     @Test(arguments: [false, true]) func aTableIsChangedAndDropped(byOther: Bool) async throws {
         let a = try open("a")
         let b = try open("b")
         try await a.write { db in
             try db.execute(sql: "CREATE TABLE more (x); INSERT INTO more VALUES (1)")
         }
-        let needing = Told(ValueObservation.tracking { try Int.fetchOne($0, sql: "SELECT count(*) FROM more") }, in: a)
+        let needing = ReceivedValues(
+            ValueObservation.tracking { try Int.fetchOne($0, sql: "SELECT count(*) FROM more") },
+            in: a
+        )
         let region = try await a.read { try SQLRequest<Row>(sql: "SELECT * FROM more").databaseRegion($0) }
-        let coping = Told(
+        let coping = ReceivedValues(
             ValueObservation.tracking(regions: [region]) { db in
                 try db.tableExists("more") ? Int.fetchOne(db, sql: "SELECT count(*) FROM more") : nil
             },
             in: a
         )
-        let writing = Told(
+        let writing = ReceivedValues(
             {
                 var observation = ValueObservation.tracking { try Int.fetchOne($0, sql: "SELECT count(*) FROM more") }
                 observation.requiresWriteAccess = true
@@ -89,16 +92,16 @@ import Testing
             }(),
             in: a
         )
-        for told in [needing, coping, writing] { try await eventually("the first value") { told.last == 1 } }
+        for received in [needing, coping, writing] { try await eventually("the first value") { received.last == 1 } }
         let writer = byOther ? b : a
         try await writer.write { db in
             try db.execute(sql: "INSERT INTO more VALUES (2); DROP TABLE more")
         }
-        for told in [needing, writing] {
-            try await eventually("it fails") { told.errors.value.count == 1 }
-            #expect("\(told.errors.value)".contains("no such table: more"))
+        for received in [needing, writing] {
+            try await eventually("it fails") { received.errors.value.count == 1 }
+            #expect("\(received.errors.value)".contains("no such table: more"))
         }
-        try await eventually("it is told") { coping.last == .some(nil) }
+        try await eventually("it is notified") { coping.last == .some(nil) }
         try await writer.write { db in
             try db.execute(sql: "CREATE TABLE more (x); INSERT INTO more VALUES (1), (2), (3)")
         }
@@ -106,7 +109,7 @@ import Testing
         try await writer.write { db in
             try db.execute(sql: "DELETE FROM more; DROP TABLE more")
         }
-        try await eventually("it is told again") { coping.last == .some(nil) }
+        try await eventually("it is notified again") { coping.last == .some(nil) }
         #expect(coping.errors.value.isEmpty)
     }
 
@@ -121,8 +124,8 @@ import Testing
             if fetches.value == 2 { mayFetch.wait() }
             return try Player.fetchCount(db)
         }
-        let told = Told(observation, in: b)
-        try await eventually("the first value") { told.last == 0 }
+        let received = ReceivedValues(observation, in: b)
+        try await eventually("the first value") { received.last == 0 }
         try await a.write { db in _ = try Player(name: "A").inserted(db) }
         try await eventually("it fetches") { fetches.value == 2 }
         for _ in 0..<200 { try await a.write { db in _ = try Player(name: "A").inserted(db) } }
@@ -131,21 +134,21 @@ import Testing
         try await a.write { db in _ = try Player(name: "A").inserted(db) }
         try await eventually("the news have come") { log.value > 0 }
         mayFetch.signal()
-        try await eventually("the last value") { told.last == 202 }
+        try await eventually("the last value") { received.last == 202 }
         cancellable.cancel()
-        #expect(fetches.value <= 4, "one for the first commit, one or two for the 201 others")
+        #expect(fetches.value <= 4, "one for the first commit, one or two for the 201 other commits")
     }
 
     @Test func ownCommitsAreNotEchoed() async throws {
         let a = try open("a")
         let b = try open("b")
-        let (own, other) = (Told(Self.count, in: a), Told(Self.count, in: b))
+        let (own, other) = (ReceivedValues(Self.count, in: a), ReceivedValues(Self.count, in: b))
         try await eventually("the first values") { own.last == 0 && other.last == 0 }
         for index in 1...20 {
             try await a.write { db in _ = try Player(name: "A").inserted(db) }
             try await eventually("the next values") { own.last == index && other.last == index }
         }
-        #expect(own.all == Array(0...20), "none is told twice")
+        #expect(own.all == Array(0...20), "no value is received twice")
         #expect(other.all == Array(0...20))
     }
 
@@ -161,7 +164,7 @@ import Testing
             let observer = Observer()
             b.add(transactionObserver: observer)
             try await a.write { db in _ = try Player(name: "A").inserted(db) }
-            try await eventually("both are told") { regions.value == 1 && observer.commits == 1 }
+            try await eventually("both are notified") { regions.value == 1 && observer.commits == 1 }
             #expect(observer.changes == 1)
             cancellable.cancel()
             b.remove(transactionObserver: observer)
@@ -204,20 +207,20 @@ import Testing
         }
         holder.start()
         try await eventually("it writes") { isInside.value }
-        // `b`'s writer connection waits for the turn that `a` has.
+        // `b`'s writer connection waits for the turn that `a` holds.
         let waiting = Task { try await b.write { db in _ = try Player(name: "B").inserted(db) } }
-        let told = Told(Self.count, in: b)
-        try await eventually("the first value") { told.last == 0 }
+        let received = ReceivedValues(Self.count, in: b)
+        try await eventually("the first value") { received.last == 0 }
         mayEnd.signal()
         try await waiting.value
-        try await eventually("all") { told.last == 2 }
+        try await eventually("all") { received.last == 2 }
     }
 
     /// Another process changes the schema: fetches see it, and observations of new tables begin.
-    @Test func schemaChangesOfOthers() async throws {
+    @Test func schemaChangesOfOtherParticipants() async throws {
         let a = try open("a")
         let b = try openReadOnly("b")
-        let names = Told(
+        let names = ReceivedValues(
             ValueObservation.tracking {
                 try Row.fetchOne($0, sql: "SELECT * FROM player")?.columnNames.joined(separator: ",")
             },
@@ -238,27 +241,27 @@ import Testing
             return try Player.fetchCount(db)
         }
         observation.requiresWriteAccess = true
-        let told = Told(observation, in: b)
-        try await eventually("first") { told.last == 0 }
+        let received = ReceivedValues(observation, in: b)
+        try await eventually("first") { received.last == 0 }
         try await a.write { db in _ = try Player(name: "A").inserted(db) }
-        try await eventually("second") { told.last == 1 }
+        try await eventually("second") { received.last == 1 }
     }
 
     @Test func anObservationKeepsTheDatabaseOpenAndEndsWithIt() async throws {
         let a = try open("a")
-        let told = try Told(Self.count, in: open("b"))
-        try await eventually("first") { told.last == 0 }
+        let received = try ReceivedValues(Self.count, in: open("b"))
+        try await eventually("first") { received.last == 0 }
         try await a.write { db in _ = try Player(name: "A").inserted(db) }
-        try await eventually("second") { told.last == 1 }
+        try await eventually("second") { received.last == 1 }
 
         let c = try open("c")
-        let ended = Told(Self.count, in: c)
+        let ended = ReceivedValues(Self.count, in: c)
         try await eventually("first") { ended.last == 1 }
         try c.close()
         try await a.write { db in _ = try Player(name: "A").inserted(db) }
-        try await eventually("second") { told.last == 2 }
+        try await eventually("second") { received.last == 2 }
         #expect(ended.all == [1])
-        let late = Told(Self.count, in: c)
+        let late = ReceivedValues(Self.count, in: c)
         try await eventually("an error") { !late.errors.value.isEmpty }
     }
 }

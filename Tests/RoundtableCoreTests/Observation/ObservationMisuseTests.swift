@@ -5,7 +5,7 @@ import Roundtable
 import RoundtableUnitSupport
 import Testing
 
-/// What attacks on observation have found: each of these missed a commit, hung or crashed before.
+/// Attacks on observation have found these cases: each of them missed a commit, hung or crashed before.
 @Suite struct ObservationMisuseTests {
     let folder: TemporaryFolder
     let url: URL
@@ -31,12 +31,12 @@ import Testing
         try db.write { db in _ = try Player(name: "A").inserted(db) }
     }
 
-    /// A statement that was compiled before another process made a trigger does not tell what that writes.
+    /// A statement that was compiled before another process made a trigger does not show what the trigger writes.
     @Test func aTriggerThatComesWhileStatementsAreKept() async throws {
         let a = try open("a")
         let b = try open("b")
         try await a.write { try $0.execute(sql: "CREATE TABLE copy (id INTEGER)") }
-        let (told, cancellable) = try tables(b)
+        let (seen, cancellable) = try tables(b)
         try await a.writeWithoutTransaction { db in
             try db.execute(sql: "INSERT INTO player(name) VALUES ('A')")
             let insert = try db.cachedStatement(sql: "INSERT INTO player(name) VALUES ('B')")
@@ -49,27 +49,27 @@ import Testing
             try insert.execute()
             try insert.execute()
         }
-        try await eventually("three commits and the stranger's") { told.value.count == 4 }
-        #expect(told.value[0] == ["player"])
-        #expect(told.value[1...].allSatisfy { $0 == nil || $0!.isSuperset(of: ["player", "copy"]) }, "\(told.value)")
-        // Known again.
+        try await eventually("three commits and the stranger's") { seen.value.count == 4 }
+        #expect(seen.value[0] == ["player"])
+        #expect(seen.value[1...].allSatisfy { $0 == nil || $0!.isSuperset(of: ["player", "copy"]) }, "\(seen.value)")
+        // The tables are known again.
         try await a.write { try $0.execute(sql: "UPDATE player SET score = 1") }
-        try await eventually("exactly") { told.value.last == ["player"] }
+        try await eventually("exactly") { seen.value.last == ["player"] }
         cancellable.cancel()
     }
 
-    /// What a statement that failed would have written is not what the next access writes.
+    /// The tables of a statement that failed are not those of the next access.
     @Test func cInterfaceAfterAStatementThatFailed() async throws {
         let a = try open("a")
         try await a.write { try $0.execute(sql: "CREATE TABLE strict (id INTEGER NOT NULL)") }
-        let (told, cancellable) = try tables(try open("b"))
+        let (seen, cancellable) = try tables(try open("b"))
         try? await a.writeWithoutTransaction { try $0.execute(sql: "INSERT INTO strict VALUES (NULL)") }
         try await a.writeWithoutTransaction { db in
             let code = sqlite3_exec(db.sqliteConnection, "INSERT INTO player(name) VALUES ('C')", nil, nil, nil)
             #expect(code == SQLITE_OK)
         }
-        try await eventually("told") { told.value.count == 1 }
-        #expect(told.value == [nil])
+        try await eventually("notified") { seen.value.count == 1 }
+        #expect(seen.value == [nil])
         cancellable.cancel()
     }
 
@@ -83,28 +83,28 @@ import Testing
         func databaseDidRollback(_ db: Database) {}
     }
 
-    /// One observer that refuses news does not keep them from the others.
+    /// An observer that refuses changes does not prevent other observers from receiving them.
     @Test func aVetoDelaysNews() async throws {
         let a = try open("a")
         let b = try open("b")
         let veto = Veto()
         b.add(transactionObserver: veto)
-        let told = Shared(0)
+        let notifications = Shared(0)
         let cancellable = DatabaseRegionObservation(tracking: Player.all()).start(in: b) {
             Issue.record($0)
         } onChange: { _ in
-            told.change { $0 += 1 }
+            notifications.change { $0 += 1 }
         }
         let (log, logging) = try tables(b)
         try addPlayer(a)
         try await eventually("the news have come") { log.value.count == 1 }
         veto.isOver.change { $0 = true }
-        try await eventually("told") { told.value == 1 }
+        try await eventually("notified") { notifications.value == 1 }
         cancellable.cancel()
         logging.cancel()
     }
 
-    /// The last reference goes on the queue that observations fetch on.
+    /// The last reference is released on the queue that observations fetch on.
     @Test func aFetchThatOwnsTheDatabase() async throws {
         let a = try open("a")
         for _ in 0..<20 {
@@ -113,15 +113,15 @@ import Testing
                 init(_ db: SharedDatabase) { self.db = db }
             }
             var model: Model? = Model(try open("b"))
-            let told = Shared(0)
+            let notifications = Shared(0)
             var cancellable: AnyDatabaseCancellable? = ValueObservation.tracking { [model] db in
                 _ = model?.db.path
                 return try Player.fetchCount(db)
-            }.start(in: model!.db, scheduling: .async(onQueue: DispatchQueue(label: "told"))) { _ in
+            }.start(in: model!.db, scheduling: .async(onQueue: DispatchQueue(label: "values"))) { _ in
             } onChange: { _ in
-                told.change { $0 += 1 }
+                notifications.change { $0 += 1 }
             }
-            try await eventually("a value") { told.value > 0 }
+            try await eventually("a value") { notifications.value > 0 }
             try addPlayer(a)
             cancellable?.cancel()
             (cancellable, model) = (nil, nil)
@@ -129,14 +129,14 @@ import Testing
         try addPlayer(a)
     }
 
-    /// A consumer on the thread of news that reads, while another thread closes the database.
+    /// A consumer reads on the thread that delivers changes, while another thread closes the database.
     @Test func closingWhileAConsumerReads() async throws {
         let a = try open("a")
         for _ in 0..<40 {
             let b = try open("b")
-            let told = Shared(0)
+            let notifications = Shared(0)
             let cancellable = try b.observeChanges(on: nil) { _ in
-                told.change { $0 += 1 }
+                notifications.change { $0 += 1 }
                 _ = try? b.read { try Player.fetchCount($0) }
                 try? b.close()
             }
@@ -147,7 +147,7 @@ import Testing
         try addPlayer(a)
     }
 
-    /// Consumers leave room for others on their queue.
+    /// Consumers leave time for other work on their queue.
     @Test func consumersDoNotStarveTheirQueue() async throws {
         let a = try open("a")
         let b = try open("b")
@@ -156,7 +156,7 @@ import Testing
         let hasCome = DispatchSemaphore(value: 0)
         let cancellable = try b.observeChanges(on: queue) { _ in
             if isOver.value { return }
-            // There is always one more when this returns.
+            // There is always one more change when this returns.
             _ = try? a.write { db in _ = try Player(name: "A").inserted(db) }
             hasCome.wait()
         }
@@ -165,7 +165,7 @@ import Testing
         hasCome.wait()
         let other = Shared(false)
         queue.async { other.change { $0 = true } }
-        try await eventually("another's turn on the queue") { other.value }
+        try await eventually("the turn of other work on the queue") { other.value }
         isOver.change { $0 = true }
         hasCome.signal()
         cancellable.cancel()

@@ -24,7 +24,7 @@ import Testing
         return state
     }
 
-    /// The connection is known while the feed starts, but nobody gets it before the missed changes were delivered.
+    /// The connection is known while the feed starts, but no observation gets it before the missed changes were delivered.
     @Test func startingIsNotRunning() {
         var state = State()
         #expect(state.connection == nil && state.running == nil && state.lastPosition == nil)
@@ -63,7 +63,7 @@ import Testing
         #expect(isNeeded && state.lastPosition == 7)
         let mustRestart = [state.beginRestart(), state.beginRestart()]
         #expect(mustRestart == [true, false])
-        // What is not parked is not unparked, and nothing restarts.
+        // An observatory that is not parked is not unparked, and nothing restarts.
         let unparkedAgain = [state.unpark(), state.beginRestart()]
         #expect(unparkedAgain == [false, false])
         let resting = state.park(at: nil)
@@ -112,10 +112,10 @@ import Testing
         #expect(returned == [] && state.lent == ["a"])
         returned = state.giveBack()
         #expect(returned == ["a"] && state.lent == [] && state.unclosed == 1)
-        // It is taken once.
+        // The connection is taken once.
         returned = state.takeReturned()
         #expect(returned == [] && state.unclosed == 1)
-        // Another one is given up before the first begins to close.
+        // Another connection is released before the first begins to close.
         state.borrow()
         state.lend("b")
         let queue = try DatabaseQueue()
@@ -142,7 +142,7 @@ import Testing
 
     // MARK: Closing
 
-    /// What is added is ended by closing, or refused because it is closed: never neither, never both.
+    /// An added observation is ended by closing, or refused because the observatory is closed: never neither, never both.
     @Test func closing() {
         var state = running()
         let consumer = ChangeBuffer(capacity: 1)
@@ -200,7 +200,7 @@ import Testing
         #expect(connections.allSatisfy { $0 === first })
     }
 
-    /// The lock that is held while a connection opens makes neither commits nor those who ask for the last commit wait.
+    /// The lock that is held while a connection opens delays neither commits nor callers that ask for the last commit.
     @Test func theLastCommitDoesNotWaitForAnOpening() async throws {
         let buffer = try db.observatory.consumer(of: .fullDatabase, capacity: 8)
         let before = try #require(db.observatory.lastCommit)

@@ -48,7 +48,7 @@ import Testing
         withExtendedLifetime(observation) {}
     }
 
-    /// A transaction that was prepared for, and that its commit hook refuses, is not reported. The next one is.
+    /// A transaction that was prepared for, and that its commit hook refuses, is not reported. The next one is reported.
     @Test func aRefusedCommitGivesNoValue() async throws {
         final class Veto: TransactionObserver {
             struct Refusal: Error {}
@@ -82,7 +82,7 @@ import Testing
         withExtendedLifetime(observation) {}
     }
 
-    /// The observation gives up waiting for a commit that takes long, and reports it when it has been made.
+    /// The observation stops waiting for a commit that takes long, and reports it when it has been made.
     @Test func aSlowCommitIsSeen() async throws {
         final class Slow: TransactionObserver {
             func observes(eventsOfKind eventKind: DatabaseEventKind) -> Bool { true }
@@ -112,13 +112,13 @@ import Testing
         try await eventually("the first values") { first.value.last == 0 && second.value.last == 0 }
         // The first observation is held up within its fetch, while other commits are made.
         let isHeld = Shared(false)
-        let mayGoOn = Shared(false)
+        let mayContinue = Shared(false)
         let held = Values([])
         let holding = observe(held) { db in
             let count = try Player.fetchCount(db)
             if count == 1, !isHeld.value {
                 isHeld.change { $0 = true }
-                mayGoOn.wait { $0 }
+                mayContinue.wait { $0 }
             }
             return count
         }
@@ -129,7 +129,7 @@ import Testing
         try insert()
         try await eventually("the held fetch") { isHeld.value }
         try insert()
-        mayGoOn.change { $0 = true }
+        mayContinue.change { $0 = true }
         try await eventually("the last value") { last.value.last == 2 && held.value.last == 2 }
         // The last observation has fetched after the second commit, and from the state before it.
         #expect(last.value == [0, 1, 2])
@@ -230,7 +230,7 @@ import Testing
         )
         try insert()
         let isHeld = Shared(false)
-        let mayGoOn = Shared(false)
+        let mayContinue = Shared(false)
         let values = Values([])
         let holding = observe(values) { db in
             _ = try Row.fetchAll(db.cachedStatement(sql: "SELECT * FROM player"))
@@ -238,7 +238,7 @@ import Testing
             let count = try Player.fetchCount(db)
             if count == 2 {
                 isHeld.change { $0 = true }
-                mayGoOn.wait { $0 }
+                mayContinue.wait { $0 }
             }
             return count
         }
@@ -253,23 +253,23 @@ import Testing
             return 0
         }
         try await other.write { try $0.execute(sql: "ALTER TABLE player RENAME COLUMN score TO points") }
-        mayGoOn.change { $0 = true }
+        mayContinue.change { $0 = true }
         try await eventually("the first fetch") { names.value.count >= 2 }
         #expect(names.value.prefix(2).allSatisfy { $0 == ["id", "name", "points"] }, "\(names.value)")
         withExtendedLifetime((holding, observation)) {}
     }
 
-    /// As `theFirstFetchKnowsTheSchema`, on the writer connection, beside a connection that waits for no turn.
+    /// This is `theFirstFetchKnowsTheSchema` on the writer connection, beside a connection that waits for no turn.
     @Test func theFirstFetchOnTheWriterKnowsTheSchema() async throws {
         try insert()
         let stranger = try DatabaseQueue(path: folder.file("players.sqlite").path)
         let isHeld = Shared(false)
-        let mayGoOn = Shared(false)
+        let mayContinue = Shared(false)
         db.asyncWriteWithoutTransaction { db in
             _ = try? Row.fetchAll(db.cachedStatement(sql: "SELECT * FROM player"))
             _ = try? db.columns(in: "player")
             isHeld.change { $0 = true }
-            mayGoOn.wait { $0 }
+            mayContinue.wait { $0 }
         }
         try await eventually("the writer is busy") { isHeld.value }
         let names = Shared<[[String]]>([])
@@ -287,7 +287,7 @@ import Testing
             onChange: { _ in }
         )
         try await stranger.write { try $0.execute(sql: "ALTER TABLE player RENAME COLUMN score TO points") }
-        mayGoOn.change { $0 = true }
+        mayContinue.change { $0 = true }
         try await eventually("the first fetch") { names.value.count >= 2 }
         #expect(names.value.prefix(2).allSatisfy { $0 == ["id", "name", "points"] }, "\(names.value)")
         withExtendedLifetime(observation) {}

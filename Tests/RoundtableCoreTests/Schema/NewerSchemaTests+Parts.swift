@@ -10,9 +10,10 @@ import Testing
 @testable import RoundtableDelivery
 @testable import RoundtableGate
 
-/// What else writes: the outbox, raw handles, databases that come back from a suspension.
+/// These tests check other writers: the outbox, raw handles, databases that return from a suspension.
 extension NewerSchemaTests {
-    /// The owner of an outbox applies nothing to a schema that it does not know, and counts no try; a newer owner does. What is performed is submitted.
+    /// The owner of an outbox applies nothing to a schema that it does not know, and counts no try; a newer owner applies it. Commands to perform are
+    /// submitted.
     @Test func outbox() throws {
         let old = try world.open()
         let handlers = Self.handlers
@@ -43,7 +44,7 @@ extension NewerSchemaTests {
         return handlers
     }
 
-    /// **Rule S12**: a raw handle gets no turn, and leaves it to others.
+    /// **Rule S12**: a raw handle gets no turn, and leaves the turn to other participants.
     @Test(arguments: [UpgradeWorld.addsColumn, UpgradeWorld.changesRows]) func rawHandles(migration: String) throws {
         let old = try world.open()
         let raw = try RawSQLite(old.path)
@@ -64,8 +65,8 @@ extension NewerSchemaTests {
         try handle.detach()
     }
 
-    /// With the policy *continue*, a raw handle goes on.
-    @Test func rawHandlesThatGoOn() throws {
+    /// With the policy *continue*, a raw handle continues.
+    @Test func rawHandlesThatContinue() throws {
         let old = try world.open { $0.newerSchemaPolicy = .continue }
         let raw = try RawSQLite(old.path)
         let handle = try SharedDatabase.RawHandle(attachedTo: raw.pointer, of: old)
@@ -135,7 +136,7 @@ extension NewerSchemaTests {
 
     /// **Rule S9**: `status` and `doctor` show that writes are refused, and that they are not refused any more.
     @Test(arguments: SharedDatabase.NewerSchemaPolicy.allCases.filter { $0 != .close })
-    func shownToOthers(policy: SharedDatabase.NewerSchemaPolicy) throws {
+    func shownToOtherProcesses(policy: SharedDatabase.NewerSchemaPolicy) throws {
         let old = try world.open { $0.newerSchemaPolicy = policy }
         let isRefused = policy == .refuseWrites
         func expect(_ isRefused: Bool, sourceLocation: SourceLocation = #_sourceLocation) throws {

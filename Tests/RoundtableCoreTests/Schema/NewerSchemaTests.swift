@@ -13,8 +13,8 @@ import Testing
 
     // MARK: Refusing writes
 
-    /// **Rules S8, S9**: the default. Each kind of write throws the error of opening and writes nothing, and reads go on. A migration that only changes
-    /// rows leaves SQLite's schema cookie as it is.
+    /// **Rules S8, S9**: writes are refused by default. Each kind of write throws the error of opening and writes nothing, and reads continue. A
+    /// migration that only changes rows leaves SQLite's schema cookie as it is.
     @Test(arguments: [UpgradeWorld.addsColumn, UpgradeWorld.changesRows]) func writesAreRefused(migration: String)
         async throws
     {
@@ -58,7 +58,7 @@ import Testing
         }
     }
 
-    /// **Rule S9**: nothing of what goes with a write is done either. The migration has taken the history's triggers away, which an admitted write puts back.
+    /// **Rule S9**: the side effects of a write are refused, too. The migration has removed the history's triggers, which an admitted write restores.
     @Test func historyIsLeftAlone() throws {
         let old = try world.open()
         try old.history.enable(for: "player")
@@ -83,12 +83,12 @@ import Testing
 
     // MARK: No write slips in
 
-    ///     old: one access without a transaction    stranger, who takes no turns
+    ///     old: one access without a transaction    stranger, which takes no turns
     ///     INSERT a
     ///                                              migrates
     ///     INSERT b: refused
     ///
-    /// **Rule S10**: it looked at the schema when it began; each commit is checked all the same.
+    /// **Rule S10**: the access has checked the schema when it began; each commit is still checked.
     @Test(arguments: [UpgradeWorld.addsColumn, UpgradeWorld.changesRows])
     func migratedBetweenTwoStatements(migration: String) throws {
         let old = try world.open()
@@ -103,7 +103,7 @@ import Testing
         #expect(try world.hasMigrated(migration))
     }
 
-    ///     old                                      stranger, who takes no turns
+    ///     old                                      stranger, which takes no turns
     ///     commits
     ///                                              migrates
     ///     an observer of that commit reads
@@ -129,11 +129,11 @@ import Testing
         #expect(throws: world.tooNew([migration])) { try old.insert("B") }
     }
 
-    ///     old: one access without a transaction    stranger, who takes no turns
+    ///     old: one access without a transaction    stranger, which takes no turns
     ///                                              BEGIN IMMEDIATE, migrates
     ///     INSERT: waits for WRITE
     ///                                              COMMIT
-    ///     goes on: refused
+    ///     continues: refused
     ///
     /// **Rule S10**: the statement has begun before the migration was committed.
     @Test(arguments: [UpgradeWorld.addsColumn, UpgradeWorld.changesRows])
@@ -166,8 +166,8 @@ import Testing
         #expect(try old.names() == [])
     }
 
-    /// **Rule S10**: what others commit that is no migration refuses nothing.
-    @Test func othersCommitBetweenTwoStatements() throws {
+    /// **Rule S10**: commits of other participants that are no migrations refuse nothing.
+    @Test func otherParticipantsCommitBetweenTwoStatements() throws {
         let old = try world.open()
         let stranger = try world.stranger()
         try old.writeWithoutTransaction { db in
@@ -183,8 +183,8 @@ import Testing
 
     // MARK: The other policies
 
-    /// **Rule S8**: with the policy *continue*, everything goes on, and each newer migration is reported once.
-    @Test func writesGoOn() async throws {
+    /// **Rule S8**: with the policy *continue*, everything continues, and each newer migration is reported once.
+    @Test func writesContinue() async throws {
         let old = try world.open { $0.newerSchemaPolicy = .continue }
         try world.migrateElsewhere(UpgradeWorld.addsColumn)
         for _ in 1...3 { try old.insert("A") }
@@ -198,7 +198,7 @@ import Testing
         ])
     }
 
-    /// **Rule S14**: a write is refused and the database closed; so is one whose read finds out. A statement that keeps it open delays that.
+    /// **Rule S14**: when a write is refused, or a read finds the newer schema, the database is closed. A statement that keeps it open delays that.
     @Test(arguments: ["write", "read", "read-only"]) func isClosed(by access: String) async throws {
         let old =
             access == "read-only"
@@ -223,7 +223,7 @@ import Testing
         #expect(throws: world.tooNew([UpgradeWorld.addsColumn])) { try world.open() }
     }
 
-    /// **Rule S14**: a raw handle that has the turn keeps the database open. It is closed after that turn has ended.
+    /// **Rule S14**: a raw handle that holds the turn keeps the database open. It is closed after that turn has ended.
     @Test func isClosedLater() async throws {
         let old = try world.open { $0.newerSchemaPolicy = .close }
         let raw = try RawSQLite(old.path)
@@ -250,7 +250,7 @@ import Testing
         try await eventually("it is closed") { (try? await old.read { _ in }) == nil }
     }
 
-    // MARK: Who notices
+    // MARK: Noticing
 
     /// **Rule S11**: reads notice a new schema. What is older than that, such as a snapshot, takes nothing back.
     @Test func readsReport() async throws {
@@ -264,7 +264,7 @@ import Testing
         #expect(try snapshot.countPlayers() == 0)
         try snapshot.advanceNow()
         #expect(try snapshot.countPlayers() == 0)
-        // One that comes late would come before the next.
+        // An event that comes late would come before the next one.
         try world.migrateElsewhere(UpgradeWorld.changesRows)
         #expect(throws: SharedDatabaseError.self) { try old.insert("B") }
         let both = SchemaEvent.becameNewer(unknownMigrations: [UpgradeWorld.addsColumn, UpgradeWorld.changesRows])
@@ -276,14 +276,14 @@ import Testing
     ///                                            advances, and finds an unknown one
     ///     notes that it is its own
     ///
-    /// **Rule S13**: it is no news all the same.
+    /// **Rule S13**: the migration is still no news.
     @Test func ownMigrationsBesideASnapshot() async throws {
         let advances = Shared<SharedDatabaseSnapshot?>(nil)
         let result = Shared<Result<Void, any Error>?>(nil)
         let db = try world.open { options in
             options.newerSchemaPolicy = .close
             options.configuration.prepareDatabase { db in
-                // SQLite reports the end of COMMIT when others can read it, and before GRDB hears of it.
+                // SQLite reports the end of COMMIT when other connections can read it, and before GRDB's observers do.
                 db.trace(options: .profile) { event in
                     guard "\(event)".contains("COMMIT"), let snapshot = advances.value else { return }
                     advances.change { $0 = nil }
@@ -322,7 +322,7 @@ import Testing
         ])
     }
 
-    /// A participant that reads only is told, and reads on.
+    /// A participant that only reads is notified, and continues to read.
     @Test func readOnlyParticipants() async throws {
         _ = try world.open()
         let widget = try world.openReadOnly()
@@ -332,8 +332,8 @@ import Testing
         try await world.expectEvents([.becameNewer(unknownMigrations: [UpgradeWorld.addsColumn])])
     }
 
-    /// A participant that observes need not do anything to be told.
-    @Test func observersAreTold() async throws {
+    /// A participant that observes is notified without any access.
+    @Test func observersAreNotified() async throws {
         let old = try world.open { $0.observation = .always }
         let observer = Observer()
         old.add(transactionObserver: observer)
@@ -344,25 +344,25 @@ import Testing
 
     // MARK: What is no newer schema
 
-    /// **Rule S8**: another program that changes the schema by hand, and migrations of participants that know them.
+    /// **Rule S8**: another program changes the schema by hand, or participants that know the migrations apply them. Neither is a newer schema.
     @Test func nothingIsReported() async throws {
         let old = try world.open()
         let unmanaged = try await SharedDatabase.open(at: world.url, schema: .unmanaged, as: "tool")
         try world.executeElsewhere("ALTER TABLE player ADD COLUMN note TEXT")
         try old.insert("A")
         #expect(try old.names() == ["A"])
-        // Its own, although its schema does not have it (rule S13).
+        // The participant's own migration is known, although its schema does not have it (rule S13).
         try world.migrate(old, UpgradeWorld.changesRows)
         try old.insert("B")
         try old.insertWithoutTransaction()
-        // One without migrations does not look.
+        // A participant without migrations does not look.
         try world.migrateElsewhere("v3")
         try unmanaged.insert("C")
         #expect(throws: world.tooNew(["v3"])) { try old.insert("D") }
         try await world.expectEvents([.becameNewer(unknownMigrations: ["v3"])])
     }
 
-    /// Migrations that merge others, in a program that says so: a database that has those is not newer.
+    /// A program says that one of its migrations merges several: a database that has those is not newer.
     @Test func mergedMigrations() throws {
         let old = try world.open()
         var merged = DatabaseMigrator()
@@ -390,7 +390,7 @@ import Testing
     }
 }
 
-/// Is told of everything.
+/// Receives all changes and commits.
 private final class Observer: TransactionObserver {
     func observes(eventsOfKind eventKind: DatabaseEventKind) -> Bool { true }
     func databaseDidChange(with event: DatabaseEvent) {}

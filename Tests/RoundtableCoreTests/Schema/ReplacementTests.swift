@@ -35,7 +35,7 @@ import Testing
         )
     }
 
-    /// A database of this program, in a file by itself.
+    /// A database of this program lies in a file by itself.
     private func makeSource(
         _ names: [String],
         version: Int = 1,
@@ -55,7 +55,7 @@ import Testing
     }
 
     /// Readers and writers of two participants, with their cached statements, see the content afterwards; a snapshot stays at its moment.
-    @Test(arguments: [false, true]) func everybodyContinues(blocking: Bool) async throws {
+    @Test(arguments: [false, true]) func allParticipantsContinue(blocking: Bool) async throws {
         let (first, second) = (try open("first"), try open("second"))
         try await first.write { db in for name in ["A", "B"] { _ = try Player(name: name).inserted(db) } }
         #expect(try names(second) == ["A", "B"])
@@ -86,7 +86,7 @@ import Testing
         #expect(try names(DatabaseQueue(path: source.path)) == ["X", "Y", "Z"])
     }
 
-    /// A source whose commits are in its -wal file, with and without its -shm file, and while it is in use.
+    /// The commits of the source are in its -wal file, with and without its -shm file, and while it is in use.
     @Test(arguments: ["in use", "copied", "copied without -shm"]) func sourceInWALMode(how: String) async throws {
         let db = try open()
         let other = folder.file("other.sqlite")
@@ -98,7 +98,7 @@ import Testing
         if how != "in use" {
             given = source
             for suffix in how == "copied" ? ["", "-wal", "-shm"] : ["", "-wal"] {
-                // This process reads the files for the copy by another one's hands, because closing them would drop SQLite's locks.
+                // Another process reads the files for the copy, because closing them in this process would drop SQLite's locks.
                 let copy = Process()
                 copy.executableURL = URL(fileURLWithPath: "/bin/cp")
                 copy.arguments = [other.path + suffix, source.path + suffix]
@@ -111,7 +111,7 @@ import Testing
         try live.close()
     }
 
-    /// A source in WAL mode that no process has open stays one file, whose bytes are what they were.
+    /// A source in WAL mode that no process has open stays one file with the same bytes.
     @Test func nothingIsLeftBesideTheSource() async throws {
         let db = try open()
         try makeSource(["A"], after: "PRAGMA journal_mode = WAL")
@@ -124,7 +124,7 @@ import Testing
         #expect(try names(db) == ["A"])
         #expect(try files() == ["backup.sqlite"])
         #expect(try Data(contentsOf: source) == bytes)
-        // A reader needs these files, even if they are empty, so those that were there stay.
+        // A reader needs these files, even if they are empty, so existing ones stay.
         try Data().write(to: URL(fileURLWithPath: source.path + "-wal"))
         try await db.replaceContent(with: source)
         #expect(try files() == ["backup.sqlite", "backup.sqlite-wal", "backup.sqlite-shm"])
@@ -164,7 +164,7 @@ import Testing
         for observation in observations { observation.cancel() }
     }
 
-    /// **S15**: an old source is migrated before anybody sees it, and a new one is refused, as by opening.
+    /// **S15**: an old source is migrated before any reader sees it, and a new one is refused, as by opening.
     @Test func schema() async throws {
         try makeSource(["X"])
         let db = try open(version: 2)
@@ -193,7 +193,7 @@ import Testing
         #expect(try names(old) == [])
     }
 
-    /// What cannot be the content is refused, and nothing is changed, nor left behind.
+    /// A file that cannot be the content is refused, and nothing is changed or left behind.
     @Test func refusals() async throws {
         let db = try open()
         try await db.write { db in _ = try Player(name: "A").inserted(db) }
@@ -238,8 +238,8 @@ import Testing
         #expect(try names(db) == ["A"])
     }
 
-    /// A suspension, a cancellation or a full disk in the middle of the last phase: the content is what it was, nobody has to wait, and the
-    /// next attempt succeeds.
+    /// A suspension, a cancellation or a full disk comes in the middle of the last phase: the content is unchanged, no participant has to wait, and
+    /// the next attempt succeeds.
     @Test(arguments: ["suspended", "cancelled", "full"]) func interruptions(how: String) async throws {
         let db = try open { $0.process = .early() }
         try await db.write { db in _ = try Player(name: "A").inserted(db) }
@@ -249,12 +249,12 @@ import Testing
         }
         let counter = db.commitCounter
         let reached = Shared(false)
-        let goOn = DispatchSemaphore(value: 0)
+        let mayContinue = DispatchSemaphore(value: 0)
         let replacing = Task {
             try await db.replaceContent(with: source, whileSuspended: .fail) { progress in
                 guard progress.phase == .replacing, progress.completedPages > 1000, !reached.value else { return }
                 reached.change { $0 = true }
-                goOn.wait()
+                mayContinue.wait()
             }
         }
         if how != "full" {
@@ -265,11 +265,11 @@ import Testing
             } else {
                 let suspended = Task { await db.suspend(deadline: .now + .seconds(30)).outcome }
                 try await eventually("the write is aborted") { db.gate.isAborted }
-                goOn.signal()
+                mayContinue.signal()
                 _ = await suspended.value
             }
         }
-        goOn.signal()
+        mayContinue.signal()
         let error = await #expect(throws: (any Error).self) { try await replacing.value }
         switch how {
         case "cancelled": #expect(error is CancellationError, "\(error!)")
@@ -287,7 +287,7 @@ import Testing
         #expect(try names(db) == ["X"])
     }
 
-    /// **H8**: what readers of the history know is the history of other content.
+    /// **H8**: readers of the history know the history of the old content.
     @Test func history() async throws {
         let db = try open()
         try await db.history.enable(for: "player")
@@ -309,7 +309,7 @@ import Testing
         try await db.history.restartConsumer("indexer")
     }
 
-    /// The content is checkpointed as what a write leaves, and phases are reported in their order.
+    /// The content is checkpointed like the frames of a write, and phases are reported in their order.
     @Test func progressAndCheckpoint() async throws {
         let db = try open()
         try makeSource(["X"], after: "CREATE TABLE more (a); INSERT INTO more SELECT hex(zeroblob(4000000))")

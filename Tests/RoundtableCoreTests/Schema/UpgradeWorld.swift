@@ -25,7 +25,7 @@ final class UpgradeWorld: Sendable {
     }
 
     func openReadOnly(_ change: (inout SharedDatabase.Options) -> Void = { _ in }) throws -> SharedDatabase {
-        // Somebody has to make it.
+        // A writer has to create the database.
         try open("maker").close()
         let schema = SharedSchema(migrator())
         switch try SharedDatabase.openReadOnly(at: url, schema: schema, as: "widget", options: options(change)) {
@@ -50,12 +50,12 @@ final class UpgradeWorld: Sendable {
         return try DatabaseQueue(path: url.path, configuration: configuration)
     }
 
-    /// The newer program's, whose migrations until this one do what they are named for.
+    /// The migrator of the newer program, whose migrations until this one change what their names say.
     func newer(
         _ last: String,
         _ body: @escaping @Sendable (Database) throws -> Void = { _ in }
     ) -> DatabaseMigrator {
-        // GRDB applies what is missing, and leaves alone what it does not know.
+        // GRDB applies the missing migrations, and leaves alone the ones that it does not know.
         var migrator = DatabaseMigrator()
         migrator.registerMigration(last) { db in
             if last == Self.addsColumn { try db.execute(sql: "ALTER TABLE player ADD COLUMN team TEXT") }
@@ -83,7 +83,7 @@ final class UpgradeWorld: Sendable {
 
     func restore(_ copy: DatabaseQueue) throws { try copy.backup(to: stranger()) }
 
-    /// By the participant itself.
+    /// The participant itself migrates.
     func migrate(_ db: SharedDatabase, _ migration: String) throws { try newer(migration).migrate(db) }
 
     func hasMigrated(_ migration: String) throws -> Bool {

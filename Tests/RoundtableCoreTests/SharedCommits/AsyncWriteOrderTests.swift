@@ -18,8 +18,8 @@ import Testing
         case written(Int)
     }
 
-    /// The connection is being opened again. Callers wait for that, and behind them a group that is founded during their calls. When the
-    /// connection is open, all of them go on at once.
+    /// The connection is being opened again. Callers wait for that, and behind them waits a group that is founded during their calls. When the
+    /// connection is open, all of them continue at once.
     @Test(arguments: 1...10) func noGroupOvertakes(round: Int) async throws {
         let folder = try TemporaryFolder()
         let isOpening = Shared(false)
@@ -66,7 +66,7 @@ import Testing
         for write in writes { try await write.value }
     }
 
-    /// - returns: all writes, those that were requested after the calls among them.
+    /// - returns: all writes, including the writes that were requested after the calls.
     private func callWhileOpening(
         _ db: SharedDatabase,
         _ isOpening: Shared<Bool>,

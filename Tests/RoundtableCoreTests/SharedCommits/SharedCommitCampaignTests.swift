@@ -9,9 +9,9 @@ import Testing
 @testable import RoundtableCore
 @testable import RoundtableGate
 
-/// Many shared writes, while every way to lose a transaction is met at random (rules M5, M5a).
+/// Many shared writes run, while every way to lose a transaction occurs at random (rules M5, M5a).
 ///
-/// 4,000 writes; 100,000 with `ROUNDTABLE_LONG=1`.
+/// The test makes 4,000 writes, or 100,000 with `ROUNDTABLE_LONG=1`.
 @Suite struct SharedCommitCampaignTests {
     private enum Fate: CaseIterable {
         case committed, thrown, caught
@@ -48,8 +48,8 @@ import Testing
         func databaseDidRollback(_ db: Database) { isDue = false }
     }
 
-    /// Each closure has run at most once, counted in memory. A write that has returned is in the database, and any other is not. The
-    /// completions of a closure that has run are told once, and the truth.
+    /// Each closure has run at most once, counted in memory. A write that has returned is in the database, and any other is not. A closure that has
+    /// run gets the call of one completion, and it is the right one.
     @Test(.timeLimit(.minutes(30))) func eachClosureRunsOnce() async throws {
         var random = SeededGenerator()
         let (tasks, count) = (64, isLongRun ? 100_000 : 4000)
@@ -87,22 +87,22 @@ import Testing
             let rows = try Int.fetchAll(db, sql: "SELECT n FROM written")
             let committed = Set(rows)
             #expect(committed.count == rows.count, "a write is there twice")
-            var (returned, lost, told) = (0, 0, 0)
+            var (returned, lost, calls) = (0, 0, 0)
             for (number, record) in records.value.enumerated() {
                 if record.runs > 1 { Issue.record("\(number) has run \(record.runs) times: \(record)") }
                 if record.hasReturned != committed.contains(number) {
-                    Issue.record("\(number) is told a lie: \(record)")
+                    Issue.record("\(number) got a wrong result: \(record)")
                 }
                 if record.hasReturned == true { returned += 1 }
                 let completions = record.runs == 0 ? (0, 0) : record.hasReturned == true ? (1, 0) : (0, 1)
-                // A part that is undone alone hears of the transaction, which others may have committed.
-                let hearsOfOthers =
+                // A part that is undone alone learns the outcome of the transaction, which other writes may have committed.
+                let learnsOfOtherWrites =
                     record.runs == 1 && record.hasReturned == false && !Self.isOfTransaction(record.error)
                 let isTrue =
-                    hearsOfOthers
+                    learnsOfOtherWrites
                     ? record.commits + record.rollbacks == 1 : completions == (record.commits, record.rollbacks)
                 if !isTrue { Issue.record("\(number): completions \(record)") }
-                told += record.commits + record.rollbacks
+                calls += record.commits + record.rollbacks
                 if [.committed, .caught].contains(record.fate), let error = record.error {
                     lost += 1
                     if !Self.isOfAnother(error) { Issue.record("\(number) has failed by itself: \(record)") }
@@ -116,7 +116,7 @@ import Testing
                 }
             }
             print(
-                "\(count) shared writes: \(returned) returned, \(lost) lost with another's transaction, \(told) completions,",
+                "\(count) shared writes: \(returned) returned, \(lost) lost with another's transaction, \(calls) completions,",
                 "in \(ContinuousClock.now - began)"
             )
             #expect(lost > count / 1000 && returned > count / 2, "nothing was tested")

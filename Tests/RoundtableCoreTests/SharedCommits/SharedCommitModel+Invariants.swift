@@ -24,15 +24,15 @@ extension SharedCommitModel {
     }
 
     func checkEnd() -> String? {
-        if isDead { return lock == nil ? nil : "the write lock is held for ever" }
+        if isDead { return lock == nil ? nil : "the write lock is held forever" }
         if let waiting = tasks.firstIndex(where: { $0.result == nil }) {
             return "\(waiting) waits for ever"
         }
-        // A write that comes later must not join a group that nobody runs.
+        // A write that comes later must not join a group that no task runs.
         var next = groups
         if !next.beginAlone() {
             guard let group = next.join(0) else {
-                return "later writes join a group that nobody runs"
+                return "later writes join a group that no task runs"
             }
             guard let access = next.beginAccess(group) else { return "a later write does not wait" }
             var transaction = Transaction()
@@ -53,7 +53,7 @@ extension SharedCommitModel {
         return nil
     }
 
-    /// Checks how an access of a group ends, before the groups are told.
+    /// Checks how an access of a group ends, before the groups are notified.
     mutating func check(_ end: Transaction.End, _ failure: Failure?) {
         if end == .turnedBack, !transaction.writes.isEmpty {
             violation = "M6: the gate turns a transaction back that has begun"
@@ -105,7 +105,8 @@ extension SharedCommitModel {
         }
     }
 
-    /// Checks that no write of the group waits on that waited when the access began, and whose wait has failed, or that the gate turns back.
+    /// Checks that a write of the group does not continue to wait if it waited when the access began, and its wait has failed or the gate turns it
+    /// back.
     private mutating func checkThatAllHeard(_ ended: [Int], of end: Transaction.End, in group: Group) {
         for (index, task) in tasks.enumerated() where task.group == group && !task.isTaken && task.outcome == nil {
             switch task.activity {

@@ -8,7 +8,7 @@ extension SharedCommitModel: WalkedModel {
     typealias Change = (name: String, apply: (inout SharedCommitModel) -> Void)
 
     func successors() -> [(step: String, world: SharedCommitModel)] {
-        var changes = stepsOfOthers()
+        var changes = stepsOfOtherParticipants()
         if !isDead {
             for index in tasks.indices { changes += steps(ofTask: index) }
             changes += stepsOfWriter()
@@ -20,9 +20,9 @@ extension SharedCommitModel: WalkedModel {
         }
     }
 
-    // MARK: Others
+    // MARK: Other participants
 
-    private func stepsOfOthers() -> [Change] {
+    private func stepsOfOtherParticipants() -> [Change] {
         var changes: [Change] = []
         if lock == .foreign {
             changes.append(("the raw handle commits", { $0.lock = nil }))
@@ -85,7 +85,7 @@ extension SharedCommitModel: WalkedModel {
         return changes
     }
 
-    /// What is in the database stays, and what the callers know.
+    /// The content of the database stays, and so does what the callers know.
     private mutating func die() {
         isDead = true
         budget = Budget(foreignCommits: budget.foreignCommits)

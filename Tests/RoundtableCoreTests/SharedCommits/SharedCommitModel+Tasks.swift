@@ -130,7 +130,7 @@ extension SharedCommitModel {
     mutating func schedule(_ group: Group) {
         guard isGateClosed else { return queue.append(.group(group)) }
         let writes = groups.refuse(group)
-        if broken == .refusesWithoutTelling { return }
+        if broken == .refusesWithoutNotifying { return }
         for write in writes { deliver(Outcome(write: write, outcome: .turnedBack, failure: nil)) }
     }
 

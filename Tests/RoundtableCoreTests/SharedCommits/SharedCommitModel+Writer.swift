@@ -92,10 +92,10 @@ extension SharedCommitModel {
             )
         }
         if isGateClosed {
-            changes.append(("writer gives up for the gate", { $0.end(.turnedBack, nil) }))
+            changes.append(("writer stops for the gate", { $0.end(.turnedBack, nil) }))
         }
         if isCancelled(job) {
-            changes.append(("writer gives up when cancelled", { $0.end(.failed, .cancelled) }))
+            changes.append(("writer stops when cancelled", { $0.end(.failed, .cancelled) }))
         }
         if budget.timeouts > 0 {
             changes.append(

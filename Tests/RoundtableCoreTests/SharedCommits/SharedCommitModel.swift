@@ -17,7 +17,7 @@ struct SharedCommitModel: Hashable {
         var rollbacks = 0
         /// A commit fails, because the disk is full.
         var commitFailures = 0
-        /// The wait for the write lock is given up.
+        /// The writer no longer waits for the write lock.
         var timeouts = 0
         var cancellations = 0
         /// The gate closes, and opens again later.
@@ -64,7 +64,7 @@ struct SharedCommitModel: Hashable {
         var group: Group?
         /// Whether its closure has run.
         var hasRun = false
-        /// Whether its closure has run when the parts of others were in the transaction.
+        /// Whether its closure has run when the parts of other writes were in the transaction.
         var hasSeenParts = false
         /// What is known of the write that waits: its outcome, and the failure.
         var outcome: Transaction.Outcome?
@@ -142,13 +142,13 @@ struct SharedCommitModel: Hashable {
     enum Break: CaseIterable {
         /// What a closure has written stays, although it threw.
         case failedPartStays
-        /// The writes of a group that the gate refuses are not told.
-        case refusesWithoutTelling
+        /// The writes of a group that the gate refuses are not notified.
+        case refusesWithoutNotifying
         /// A write whose closure has ended a transaction may share the next one.
         case forgetsEndings
-        /// Writes whose transaction another one has ended run again.
+        /// Writes run again when another write has ended their transaction.
         case runsLostAgain
-        /// A closure that has ended the transaction of others is not noted.
+        /// A closure that has ended the transaction of other writes is not noted.
         case hidesTheCulprit
         /// The rest of a group is not scheduled again.
         case forgetsTheRest

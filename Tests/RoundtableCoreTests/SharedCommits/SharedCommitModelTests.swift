@@ -87,7 +87,7 @@ import Testing
             switch broken {
             case .failedPartStays:
                 (Scenario(tasks: 3, budget: Budget(failures: 1)), "M2: 1 threw ownClosure, and is committed")
-            case .refusesWithoutTelling: (Scenario(tasks: 2, budget: Budget(closings: 1)), "waits for ever")
+            case .refusesWithoutNotifying: (Scenario(tasks: 2, budget: Budget(closings: 1)), "waits for ever")
             case .forgetsEndings:
                 (Scenario(tasks: 3, budget: Budget(rollbacks: 1)), "M5a: 2 may share its transaction")
             case .runsLostAgain:

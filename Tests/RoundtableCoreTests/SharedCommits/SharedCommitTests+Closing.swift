@@ -8,9 +8,9 @@ import Testing
 @testable import RoundtableCore
 @testable import RoundtableGate
 
-/// While the database is suspended or closed.
+/// These tests suspend or close the database.
 extension SharedCommitTests {
-    /// Rule M6.
+    /// Rule M6: writes of a suspended database wait for the gate, or fail.
     @Test func suspendedWritesWaitOrFail() async throws {
         let world = try SharedCommitWorld()
         world.keepWriterBusy()
@@ -28,7 +28,7 @@ extension SharedCommitTests {
         #expect(try world.names == ["a"])
     }
 
-    /// Rule M5: the gate aborts a transaction that takes too long. Its writes fail with that; those that have not begun run when it opens.
+    /// Rule M5: the gate aborts a transaction that takes too long. Its writes fail with that error; the writes that have not begun run when it opens.
     @Test(arguments: [false, true]) func theRestOfAnAbortedGroupRunsWhenTheGateOpens(isComputing: Bool) async throws {
         let world = try SharedCommitWorld(.early())
         world.keepWriterBusy()

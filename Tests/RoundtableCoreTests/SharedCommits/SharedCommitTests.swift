@@ -25,7 +25,7 @@ import Testing
         #expect(try results.map { try $0.get() } == Array(1...20))
         // They ran in order.
         #expect(try world.names == (1...20).map(String.init))
-        // The one that was alone, and the group. The group's slice may be over before all have run, on a busy machine.
+        // Two transactions are expected: the lone write, and the group. The group's slice may be over before all have run, on a busy machine.
         #expect(world.commits.value < 10)
     }
 
@@ -75,7 +75,7 @@ import Testing
         #expect(children == 0)
     }
 
-    /// The error is that of SQLite's own commit, and costs the others nothing.
+    /// The error is that of SQLite's own commit, and has no effect on the other writes.
     @Test func theErrorOfAForeignKeyIsThatOfACommit() async throws {
         let world = try SharedCommitWorld()
         let insert: @Sendable (Database) throws -> Int = { db in
@@ -101,8 +101,8 @@ import Testing
         #expect(shared?.sql == alone?.sql)
     }
 
-    /// Rules M5, M5a: what takes the transaction with it costs those that had run an error that says whose fault it is, and the others
-    /// nothing. No closure runs twice. From then on, the closure has a transaction of its own.
+    /// Rules M5, M5a: when a closure ends the transaction, the writes that had run fail with an error that says which write caused it. The other
+    /// writes are not affected. No closure runs twice. From then on, the closure has a transaction of its own.
     @Test(arguments: [
         "INSERT OR ROLLBACK INTO player (id, name) VALUES (900, 'x'), (900, 'y')", "ROLLBACK", "COMMIT",
         "INSERT INTO guarded VALUES (1)", "RELEASE roundtable_part",
@@ -181,7 +181,7 @@ import Testing
         #expect(throws: Failure(name: "end")) { try results[3].get() }
     }
 
-    /// Rule M5a: a lone write that ends its transaction does so at no other's cost, and is known.
+    /// Rule M5a: a lone write that ends its transaction has no effect on other writes, and is noted.
     @Test func aLoneWriteThatEndsItsTransaction() async throws {
         let world = try SharedCommitWorld()
         world.add(line: 3) { db in
@@ -202,7 +202,7 @@ import Testing
         #expect(try world.names == ["a"])
     }
 
-    /// Rule M5: an interruption that SQLite survives is that of one closure. One that ends the transaction is everyone's, with its code.
+    /// Rule M5: an interruption that SQLite survives is that of one closure. If it ends the transaction, all its writes fail with its code.
     @Test(arguments: [true, false]) func anInterruption(ofRead isRead: Bool) async throws {
         let world = try SharedCommitWorld()
         world.keepWriterBusy()
@@ -236,21 +236,21 @@ import Testing
             #expect(loss?.message?.contains("Test.swift:3") == true)
             #expect(try world.names == ["b"])
         }
-        // An interruption is not the closure's doing, so that it may share again.
+        // An interruption is not caused by the closure, so that it may share again.
         #expect(!world.db.sharedCommits.hasEnding(at: CallSite("Test.swift", 3)))
     }
 
     /// `afterNextTransaction` reports the outcome of the transaction of its closure, once.
     @Test(arguments: ["INSERT OR ROLLBACK INTO player (id, name) VALUES (900, 'x'), (900, 'y')", "ROLLBACK"])
-    func completionsAreTold(sql: String) async throws {
+    func completionsAreReported(sql: String) async throws {
         let world = try SharedCommitWorld()
-        let told = Shared<[String]>([])
+        let completions = Shared<[String]>([])
         world.keepWriterBusy()
         for (line, name) in [(2, "a"), (3, "bad"), (4, "b")] as [(UInt, String)] {
             world.add(line: line) { db in
                 db.afterNextTransaction(
-                    onCommit: { _ in told.change { $0.append("\(name) commit") } },
-                    onRollback: { _ in told.change { $0.append("\(name) rollback") } }
+                    onCommit: { _ in completions.change { $0.append("\(name) commit") } },
+                    onRollback: { _ in completions.change { $0.append("\(name) rollback") } }
                 )
                 try db.execute(sql: "INSERT INTO player (name) VALUES (?)", arguments: [name])
                 if name == "bad" {
@@ -264,24 +264,24 @@ import Testing
         _ = await world.results()
         try await world.db.write { try $0.execute(sql: "INSERT INTO player (name) VALUES ('last')") }
         #expect(try world.names == ["b", "last"])
-        #expect(told.value.sorted() == ["a rollback", "b commit", "bad rollback"])
+        #expect(completions.value.sorted() == ["a rollback", "b commit", "bad rollback"])
     }
 
-    /// The same for a write that shares nothing, whose rollback GRDB does not report.
+    /// The rollback of a write that shares nothing is reported in the same way, although GRDB does not report it.
     @Test func theCompletionOfABlockingWrite() throws {
         let world = try SharedCommitWorld()
-        let told = Shared<[String]>([])
+        let completions = Shared<[String]>([])
         #expect(throws: DatabaseError.self) {
             try world.db.write { db in
                 db.afterNextTransaction(
-                    onCommit: { _ in told.change { $0.append("commit") } },
-                    onRollback: { _ in told.change { $0.append("rollback") } }
+                    onCommit: { _ in completions.change { $0.append("commit") } },
+                    onRollback: { _ in completions.change { $0.append("rollback") } }
                 )
                 try db.execute(sql: "INSERT OR ROLLBACK INTO player (id, name) VALUES (900, 'x'), (900, 'y')")
             }
         }
         try world.db.write { try $0.execute(sql: "INSERT INTO player (name) VALUES ('a')") }
-        #expect(told.value == ["rollback"])
+        #expect(completions.value == ["rollback"])
     }
 
     /// The first write has no savepoint when no other one waits. If it ends the transaction, writes that come meanwhile do not join it.
@@ -305,7 +305,7 @@ import Testing
         let results = await world.results()
         if sql.contains("BEGIN") {
             _ = try results[0].get()
-            // The one that keeps the writer busy, the transaction that the closure has begun, and the one of "b".
+            // Three transactions are expected: the write that keeps the writer busy, the transaction that the closure has begun, and the one of "b".
             #expect(world.commits.value == 3)
         } else {
             #expect(code(results[0]) == .SQLITE_ABORT)
@@ -314,7 +314,7 @@ import Testing
         #expect(try world.names == ["b"])
     }
 
-    /// Rule M5: the veto of an observer. Nobody knows whose write it is about.
+    /// Rule M5: the veto of an observer does not show which write caused it.
     @Test func aVetoIsEveryones() async throws {
         let world = try SharedCommitWorld()
         final class Veto: TransactionObserver {
@@ -341,7 +341,7 @@ import Testing
         #expect(try world.names == [])
     }
 
-    /// Rule M9.
+    /// Rule M9: a cancelled write that has not begun is taken out of its group.
     @Test func cancellingTakesOutWhatHasNotBegun() async throws {
         let world = try SharedCommitWorld()
         world.keepWriterBusy()
@@ -384,7 +384,7 @@ import Testing
         #expect(try results.map { try $0.get() } == Array(1...5))
     }
 
-    /// Rule M7: the order of requests of one thread.
+    /// Rule M7: the requests of one thread keep their order.
     @Test func anAsyncWriteIsNotOvertaken() async throws {
         let world = try SharedCommitWorld()
         world.keepWriterBusy()
@@ -400,7 +400,7 @@ import Testing
         #expect(try world.names == ["a", "b", "c", "d", "e"])
     }
 
-    /// A lock that a stranger holds for longer than the timeout fails all that wait, by name.
+    /// A lock that a stranger holds for longer than the timeout fails all waiting writes, and the error names the stranger.
     @Test func theTimeoutFailsAll() async throws {
         let world = try SharedCommitWorld { $0.busyMode = .timeout(.milliseconds(50)) }
         var configuration = Configuration()
@@ -440,7 +440,7 @@ import Testing
         #expect(try results[3].get() == 2)
     }
 
-    /// A column that an undone closure added is unknown to the next one, although GRDB had cached it.
+    /// A column that an undone closure added is unknown to the next closure, although GRDB has cached the table's columns.
     @Test func anUndoneColumn() async throws {
         let world = try SharedCommitWorld()
         let before = try await world.db.read { try $0.columns(in: "player").count }
@@ -459,7 +459,7 @@ import Testing
         #expect(try results[2].get() == before)
     }
 
-    /// Nothing but failures: there is nothing to commit.
+    /// When all writes fail, there is nothing to commit.
     @Test func allFail() async throws {
         let world = try SharedCommitWorld()
         world.keepWriterBusy()

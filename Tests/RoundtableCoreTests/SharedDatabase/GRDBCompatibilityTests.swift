@@ -13,7 +13,7 @@ import Testing
 
     init() throws { folder = try TemporaryFolder() }
 
-    /// The peer first, so that a wrong expectation shows there.
+    /// The peer comes first, so that a wrong expectation shows there.
     private func onPoolAndShared(_ body: (any DatabaseWriter) async throws -> Void) async throws {
         try await body(DatabasePool(path: folder.file("pool.sqlite").path))
         let shared = try await SharedDatabase.open(at: folder.file("shared.sqlite"), schema: .unmanaged, as: "test")
@@ -132,7 +132,7 @@ import Testing
                 _ = try Player(name: "A").inserted(db)
                 try writer.unsafeReentrantWrite { db in _ = try Player(name: "B").inserted(db) }
                 #expect(try writer.unsafeReentrantRead(Player.fetchCount) == 2)
-                // A read inside a write: another connection, on what is committed.
+                // A read inside a write uses another connection, and sees what is committed.
                 #expect(try writer.read(Player.fetchCount) == 2)
             }
             try writer.read { db in
@@ -160,7 +160,7 @@ import Testing
         try await onPoolAndShared { try play($0) }
     }
 
-    /// `Database.transactionDate` of a read is that of this read, not of an earlier one on the same connection.
+    /// `Database.transactionDate` of a read is the date of this read, not of an earlier one on the same connection.
     @Test func transactionDates() throws {
         let db = try SharedDatabase.open(at: folder.file("dates.sqlite"), schema: SharedSchema(migrator()), as: "test")
         let dates = try (0..<2).map { _ in
@@ -170,7 +170,7 @@ import Testing
             }
         }
         #expect(dates[0] < dates[1])
-        // Asked for before the first statement of the read.
+        // This asks for it before the first statement of the read.
         let third = try db.read { try $0.transactionDate }
         #expect(dates[1] < third)
     }

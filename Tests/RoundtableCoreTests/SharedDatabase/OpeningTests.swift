@@ -8,7 +8,7 @@ import Testing
 @testable import RoundtableCore
 @testable import RoundtableDiagnostics
 
-/// What a configuration does while a connection is being opened.
+/// These tests check the work of a configuration while a connection is being opened.
 @Suite(.timeLimit(.minutes(1))) struct OpeningTests {
     let folder: TemporaryFolder
     let url: URL
@@ -76,7 +76,7 @@ import Testing
         #expect(names == ["present", "next"])
     }
 
-    // MARK: Locks of others
+    // MARK: Locks of other connections
 
     /// A database in rollback-journal mode, whose only lock another connection of this process holds until `end` is called.
     private func whileLocked(_ body: (_ end: @escaping @Sendable () throws -> Void) throws -> Void) throws {
@@ -146,9 +146,9 @@ import Testing
                 #expect(error?.resultCode == .SQLITE_BUSY)
                 let message = try #require(error?.message)
                 #expect(message.hasPrefix("\(url.path): database is locked: "), "\(message)")
-                let told = try #require(message.components(separatedBy: "; waited ").last?.split(separator: " ").first)
-                let waited = try #require(Double(told), "\(message)")
-                // Told with one decimal.
+                let time = try #require(message.components(separatedBy: "; waited ").last?.split(separator: " ").first)
+                let waited = try #require(Double(time), "\(message)")
+                // The time has one decimal.
                 #expect(waited >= 0.3 && waited <= passed + 0.05, "\(message), after \(passed) s")
             }
         }
@@ -156,7 +156,7 @@ import Testing
 
     // MARK: Paths
 
-    /// SQLite takes paths of up to 504 bytes. What is wrong with a longer one is said, and no file is left.
+    /// SQLite takes paths of up to 504 bytes. The error for a longer path says so, and no file is left.
     @Test func aPathThatIsTooLong() throws {
         let root = System.resolvedPath(folder.url.path)
         let deep = root + "/" + String(repeating: "d", count: 200) + "/" + String(repeating: "e", count: 200)
@@ -189,8 +189,8 @@ import Testing
 
     // MARK: Setting up
 
-    /// Who finds a database that another participant is migrating takes its place in the queue, and does not leave it to
-    /// SQLite's lock who is next (rule S2).
+    /// A participant that finds a database during its migration by another participant takes its place in the queue, and does not leave the order to
+    /// SQLite's lock (rule S2).
     @Test(arguments: [true, false]) func theSecondThatSetsUpQueues(isNew: Bool) async throws {
         if !isNew { try open { _ in }.close() }
         let (entered, release) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
@@ -222,7 +222,7 @@ import Testing
         } catch {
             queueing = error
         }
-        // Twice, so that a second run, which there should be none of, does not wait either.
+        // There are two of them, so that a wrong second run does not wait either.
         release.signal()
         release.signal()
         try await first.value
@@ -231,8 +231,8 @@ import Testing
         #expect(runs.value == 1)
     }
 
-    /// A stranger that has the same migrations, and takes no turn, is first with one of them, after this process has looked: opening
-    /// looks again, and goes on with what is missing (rule S4).
+    /// A stranger that has the same migrations, and takes no turn, is first with one of them, after this process has looked: opening looks again, and
+    /// continues with the missing migrations (rule S4).
     @Test func aStrangerWinsTheRaceToMigrate() throws {
         let stranger = try DatabaseQueue(path: url.path)
         let wins = Shared(0)

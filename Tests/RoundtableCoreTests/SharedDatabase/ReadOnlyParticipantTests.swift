@@ -4,7 +4,7 @@ import Roundtable
 import RoundtableUnitSupport
 import Testing
 
-/// What GRDB's configuration says of writes, on a participant that only reads.
+/// The settings of GRDB's configuration for writes, on a participant that only reads.
 @Suite(.timeLimit(.minutes(1))) struct ReadOnlyParticipantTests {
     private let folder: TemporaryFolder
 

@@ -80,16 +80,16 @@ import Testing
     @Test(arguments: [true, false]) func byObserving(readOnly: Bool) async throws {
         let founder = try open("founder")
         let reader = try open("reader", readOnly: readOnly)
-        let told = Shared(0)
-        let observation = try reader.observeChanges { _ in told.change { $0 += 1 } }
+        let notifications = Shared(0)
+        let observation = try reader.observeChanges { _ in notifications.change { $0 += 1 } }
         try removeBlock()
         try await eventually("the observer is at the new block") {
             try add(to: founder)
             return record("reader") != nil && record("founder") != nil
         }
-        let count = told.value
+        let count = notifications.value
         try add(to: founder)
-        try await eventually("it sees all commits") { told.value > count }
+        try await eventually("it sees all commits") { notifications.value > count }
         observation.cancel()
     }
 
@@ -137,7 +137,7 @@ import Testing
         withExtendedLifetime((founder, newcomer)) {}
     }
 
-    /// Nothing happens behind a closed gate, where reads go on, until it opens.
+    /// Nothing happens behind a closed gate, where reads continue, until it opens.
     @Test(arguments: [true, false]) func whileSuspended(readOnly: Bool) async throws {
         let founder = try open("founder") { $0.process = ProcessSuspension() }
         let reader = try open("reader", readOnly: readOnly)
@@ -156,14 +156,14 @@ import Testing
         withExtendedLifetime((founder, newcomer)) {}
     }
 
-    /// Closed databases do not come back, nor is one kept by what it has begun.
+    /// Closed databases do not return, and no database is kept open by what it has begun.
     @Test func afterTheEnd() async throws {
         let founder = try open("founder")
         var reader: SharedDatabase? = try open("reader", readOnly: true)
         weak let weakReader = reader
         reader?.rejoining.follow()
         reader = nil
-        try await eventually("the reader is gone") { weakReader == nil && record("reader") == nil }
+        try await eventually("the reader is released") { weakReader == nil && record("reader") == nil }
         for _ in 0..<100 {
             let reader = try open("reader", readOnly: true)
             for _ in 0..<4 { reader.rejoining.follow() }

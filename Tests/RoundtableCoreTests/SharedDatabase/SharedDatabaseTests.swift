@@ -9,7 +9,7 @@ import Testing
 @testable import RoundtableGate
 @testable import RoundtableKernel
 
-/// How many are at something, and were at most.
+/// Counts the current uses of something, and their maximum.
 private final class Gauge: Sendable {
     private let state = Mutex((now: 0, most: 0))
     var now: Int { state.withLock { $0.now } }
@@ -52,7 +52,7 @@ private final class Gauge: Sendable {
 
     // MARK: Opening
 
-    /// **Rule S7** and the answers of the other rules, in the life of a database.
+    /// **Rule S7** and the answers of the other rules hold, in the life of a database.
     @Test func availability() async throws {
         guard case .unavailable(.notCreated) = try openReadOnly() else { return #expect(Bool(false), "no file") }
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.url.path).isEmpty)
@@ -102,7 +102,7 @@ private final class Gauge: Sendable {
         #expect(reader.configuration.readonly)
     }
 
-    /// **Rule 7 of the design**: whoever opens read-only writes nothing, by whatever door.
+    /// **Rule 7 of the design**: a read-only participant writes nothing, by any function.
     @Test func readOnlyStaysReadOnly() throws {
         _ = try open()
         guard case .available(let reader) = try openReadOnly() else { return #expect(Bool(false)) }
@@ -117,7 +117,7 @@ private final class Gauge: Sendable {
         #expect(try reader.read(Player.fetchCount) == 0)
     }
 
-    @Test func aWaitingReaderGivesUpAtItsDeadline() async throws {
+    @Test func aWaitingReaderFailsAtItsDeadline() async throws {
         let began = ContinuousClock.now
         let answer = try await SharedDatabase.openReadOnly(
             at: url,
@@ -129,7 +129,7 @@ private final class Gauge: Sendable {
         #expect(ContinuousClock.now - began >= .milliseconds(30))
     }
 
-    /// Symbolic links lead to one control block, so that all meet.
+    /// Symbolic links lead to one control block, so that all participants share it.
     @Test func linksLeadToOneTable() throws {
         let db = try open("direct")
         let link = folder.file("link.sqlite")
@@ -153,12 +153,12 @@ private final class Gauge: Sendable {
     }
 
     /// A schema that another participant changed is seen by readers and by the writer, whose caches GRDB does not clear.
-    @Test func schemaChangesOfOthersAreSeen() throws {
+    @Test func schemaChangesOfOtherParticipantsAreSeen() throws {
         let a = try open("a") { $0.newerSchemaPolicy = .continue }
         func columns(_ db: Database) throws -> [String] { try db.columns(in: "player").map(\.name) }
         #expect(try a.read(columns) == ["id", "name", "score"])
         #expect(try a.write(columns) == ["id", "name", "score"])
-        // One that has looked, but not written.
+        // This participant has looked, but not written.
         let c = try open("c") { $0.newerSchemaPolicy = .continue }
         #expect(try c.writeWithoutTransaction(columns) == ["id", "name", "score"])
         let d = try open("d") { $0.newerSchemaPolicy = .continue }
@@ -172,7 +172,7 @@ private final class Gauge: Sendable {
 
     // MARK: Accesses
 
-    /// Three reads run until all other accesses wait. Whatever runs beside them is more than the limit.
+    /// Three reads run until all other accesses wait. All others that run beside them exceed the limit.
     @Test func readersAreLimitedAndBarriersExclusive() async throws {
         let db = try open { $0.maximumReaderCount = 3 }
         let running = Gauge()
@@ -212,8 +212,8 @@ private final class Gauge: Sendable {
         }
     }
 
-    /// After SQLite has rolled a transaction back by itself, nothing of the closure is committed, even if it goes on; and
-    /// the connection is usable afterwards. (GRDB's `inTransaction` throws the same error.)
+    /// After SQLite has rolled a transaction back by itself, nothing of the closure is committed, even if it continues; and the connection is usable
+    /// afterwards. (GRDB's `inTransaction` throws the same error.)
     @Test func anAbortedTransactionCommitsNothing() throws {
         let db = try open()
         func addTwo(_ db: Database) throws {
@@ -227,20 +227,20 @@ private final class Gauge: Sendable {
         for _ in 0..<2 {
             do {
                 try db.write(addTwo)
-                Issue.record("an aborted transaction is told as committed")
+                Issue.record("an aborted transaction is reported as committed")
             } catch let error as DatabaseError {
                 #expect(error.resultCode == .SQLITE_ABORT)
             }
             #expect(try db.read(Player.fetchCount) == 0)
         }
-        // Not even if it catches that error as well.
+        // Nothing is committed even if the closure catches that error as well.
         #expect(throws: DatabaseError.self) { try db.write { db in try? addTwo(db) } }
         #expect(try db.read(Player.fetchCount) == 0)
         try db.write { db in _ = try Player(name: "A").inserted(db) }
         #expect(try db.read(Player.fetchCount) == 1)
     }
 
-    /// Observers that take long after a commit do not keep other participants from their turn.
+    /// Observers that take long after a commit do not prevent other participants from getting their turn.
     @Test func observersDoNotHoldTheTurn() throws {
         let (a, b) = (try open("a"), try open("b") { $0.busyTimeout = .seconds(20) })
         let block = try ControlBlock.open(forDatabaseAt: a.path, writable: false)
@@ -249,7 +249,7 @@ private final class Gauge: Sendable {
             #expect(isHeld())
             _ = try Player(name: "A").inserted(db)
             db.afterNextTransaction { _ in
-                // The other would get its turn all the same, when its patience ends.
+                // The other participant would still get its turn, when its patience ends.
                 #expect(!isHeld())
                 #expect(throws: Never.self) { try b.write { db in _ = try Player(name: "B").inserted(db) } }
             }
@@ -257,7 +257,7 @@ private final class Gauge: Sendable {
         #expect(try a.read(Player.fetchCount) == 2)
     }
 
-    /// Observers that are told of a commit may write.
+    /// Observers that are notified of a commit may write.
     @Test func observersMayWriteAfterACommit() throws {
         let db = try open()
         try db.write { db in
@@ -298,7 +298,7 @@ private final class Gauge: Sendable {
             }
         defer { observation.cancel() }
         let sql = "SELECT * FROM player"
-        // Set by one access, for which this task waits, and not used before it has ended.
+        // One access sets this, for which this task waits, and it is not used before the access has ended.
         nonisolated(unsafe) var statement: Statement?
         if isRead {
             try await db.read { statement = try $0.makeStatement(sql: sql) }
@@ -310,7 +310,7 @@ private final class Gauge: Sendable {
         #expect { try close() } throws: { ($0 as? DatabaseError)?.resultCode == .SQLITE_BUSY }
         try await db.write { try $0.execute(sql: "INSERT INTO player (name) VALUES ('A')") }
         #expect(try await db.read { try Player.fetchCount($0) } == 1)
-        try await eventually("the observation goes on") { count.withLock { $0 } == 1 }
+        try await eventually("the observation continues") { count.withLock { $0 } == 1 }
         statement = nil
         try db.close()
         #expect(try ControlBlock.open(forDatabaseAt: db.path, writable: true).participants().isEmpty)
@@ -331,8 +331,8 @@ private final class Gauge: Sendable {
 
     // MARK: Misuse
 
-    /// However accesses and `close` meet, there is no crash, no false `SQLITE_BUSY`, and nothing hangs.
-    @Test(.timeLimit(.minutes(1))) func closingWhileOthersWrite() throws {
+    /// In any order of accesses and `close`, there is no crash, no false `SQLITE_BUSY`, and nothing hangs.
+    @Test(.timeLimit(.minutes(1))) func closingWhileOtherThreadsWrite() throws {
         for round in 0..<40 {
             let db = try open("round \(round)")
             // Makes the WAL long enough for a checkpoint, which must not be asked of a closed connection.
@@ -359,7 +359,7 @@ private final class Gauge: Sendable {
                                 try db.writeWithoutTransaction {
                                     try $0.execute(sql: "DELETE FROM player WHERE id = 1")
                                 }
-                            // A read inside of a write, while the other thread waits for both.
+                            // This read is inside of a write, while the other thread waits for both.
                             case 2: try db.write { _ in _ = try db.read(Player.fetchCount) }
                             default: _ = try db.read(Player.fetchCount)
                             }
@@ -369,7 +369,7 @@ private final class Gauge: Sendable {
                     }
                 }
             }
-            // Two at once: the second is told nothing.
+            // Two threads close at once: the second one gets no error.
             threads.enter()
             Thread.detachNewThread {
                 #expect(throws: Never.self) { try db.close() }
@@ -380,7 +380,7 @@ private final class Gauge: Sendable {
         }
     }
 
-    /// Times without end are cut to what fits, wherever they are added up.
+    /// Times without end are cut to the largest possible value, wherever they are added up.
     @Test func hugeOptions() throws {
         func openHuge() throws -> SharedDatabase {
             try open("huge") { options in
@@ -416,7 +416,7 @@ private final class Gauge: Sendable {
         #expect(!FileManager.default.fileExists(atPath: ControlBlock.path(forDatabaseAt: link.path)))
     }
 
-    /// Nothing is left beside it.
+    /// No file is left beside the link.
     @Test func linksInACircle() throws {
         try FileManager.default.createSymbolicLink(atPath: url.path, withDestinationPath: url.lastPathComponent)
         #expect(throws: SharedDatabaseError.self) { try open() }
@@ -453,7 +453,7 @@ private final class Gauge: Sendable {
         looking.wait()
     }
 
-    /// **Rules K6, K11**: many short sessions do not let the WAL grow for ever.
+    /// **Rules K6, K11**: many short sessions do not let the WAL grow forever.
     @Test func theWALStaysShortOverSessions() throws {
         for _ in 0..<12 {
             let db = try open()
@@ -482,7 +482,7 @@ private final class Gauge: Sendable {
         #expect(try db.read(merging.appliedIdentifiers) == ["v12"])
     }
 
-    /// A transaction that has read cannot write after another one's commit, and no wait helps: the error says what does.
+    /// A transaction that has read cannot write after a commit of another participant, and waiting does not help: the error says what helps.
     @Test func aTransactionThatBeganWithAReadTooEarly() throws {
         let db = try open()
         let error = #expect(throws: DatabaseError.self) {

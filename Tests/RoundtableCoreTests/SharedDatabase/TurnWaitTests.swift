@@ -44,7 +44,7 @@ import Testing
         #expect(handler.named(busy) is DatabaseError)
     }
 
-    /// A program that takes no turns holds the write lock: the wait for it is shown like one for the turn.
+    /// A program that takes no turns holds the write lock: the wait for it is shown like a wait for the turn.
     @Test func aWaitForAStranger() async throws {
         let db = try open("app")
         var configuration = Configuration()
@@ -61,7 +61,7 @@ import Testing
         #expect(try longestWait() >= .milliseconds(100))
     }
 
-    /// The error that a timeout gives names the author, the pid, how long, and the line of code.
+    /// The error of a timeout contains the author, the pid, the duration, and the line of code.
     @Test func busyHasAName() async throws {
         let holder = try open("holder")
         let other = try open("other") { $0.busyTimeout = .milliseconds(150) }
@@ -69,7 +69,7 @@ import Testing
         func check(_ body: () async throws -> Void) async {
             do {
                 try await body()
-                Issue.record("nobody is told that the database is locked")
+                Issue.record("no error says that the database is locked")
             } catch let error as DatabaseError {
                 #expect(error.resultCode == .SQLITE_BUSY)
                 let message = error.message ?? ""

@@ -44,7 +44,7 @@ import Testing
         try SharedDatabase.open(at: url, schema: SharedSchema(migrator(upTo: version)), as: "app")
     }
 
-    /// The first opening meets the refusal, and says so or can write; the second one can write.
+    /// The first opening is refused, and says so or can write; the second one can write.
     private func expectItIsWritableOrRefused(upTo version: Int = 1, _ suffix: String) throws {
         do {
             let db = try open(upTo: version)
@@ -77,7 +77,7 @@ import Testing
         try expectItIsWritableOrRefused(upTo: 2, suffix)
     }
 
-    /// Its process died: the first connection must recover the wal-index.
+    /// The process of the database died: the first connection must recover the wal-index.
     @Test(arguments: [1, 2]) func aWalIndexToBeRecovered(version: Int) throws {
         do {
             let db = try open()
@@ -111,7 +111,7 @@ import Testing
             try open().close()
         } throws: { error in
             "\(error)".contains("a read-only participant of this process has the database open, close that first")
-                // What access(2) does not know.
+                // The following causes are not visible to access(2).
                 && "\(error)".contains("an append-only file") && "\(error)".contains("SELinux")
         }
         try reader.close()

@@ -64,13 +64,13 @@ import Testing
         let visit = try #require(gate.enter(.write, at: nil, isRunning: true))
         let aborted = ["first aborts", "second aborts", "first interrupts", "second interrupts"]
         #expect(logged { suspend(for: 50_000_000) } == aborted)
-        // The last one that leaves settles what nobody waits for any more.
+        // The last visit that leaves does what no thread waits for any more.
         gate.leave(visit, .rolledBack)
         log.wait { $0.contains("second closed") }
         #expect(log.value == aborted + ["first closed", "second closed"])
     }
 
-    /// The last visit leaves a closed gate while the process can have no more threads. The followers are notified all the same.
+    /// The last visit leaves a closed gate while the process can have no more threads. The followers are still notified.
     @Test func noThreadToSettleOn() throws {
         let gate = SuspensionGate(path: "/db", policy: .writeLocks, process: process)
         let follower = Recorder("first", log)
@@ -98,7 +98,7 @@ import Testing
         gate.leave(write)
     }
 
-    /// A step that runs outlives a database that is dropped without `close()`: it must be interrupted all the same (rules F3, K10).
+    /// A step that runs outlives a database that is dropped without `close()`: it must still be interrupted (rules F3, K10).
     @Test func theCheckpointerFollowsByItself() throws {
         let folder = try TemporaryFolder()
         var db: SharedDatabase? = try SharedDatabase.open(

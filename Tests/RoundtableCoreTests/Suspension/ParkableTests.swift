@@ -8,7 +8,7 @@ import Testing
 
 /// In what order, and how often, `Parking` calls what it parks.
 @Suite struct ParkableTests {
-    /// Writes each call down. What a call answers is set by a test.
+    /// Writes each call down. A test sets what a call returns.
     private final class Stub: Parkable {
         let name: String
         let use: HeldConnection.Use
@@ -79,7 +79,7 @@ import Testing
     }
 
     /// A connection that is being opened is parked when it is open. What comes later in the list waits for that.
-    @Test func whatOpensIsParkedLater() async {
+    @Test func aConnectionThatOpensIsParkedLater() async {
         a.refusals.change { $0 = 2 }
         #expect(await park() == [])
         #expect(Array(calls.value.dropFirst(2)) == ["a.refuse", "a.refuse", "a.park", "b.park", "a.step", "b.step"])
@@ -110,11 +110,11 @@ import Testing
         calls.change { $0 = [] }
         let held = await park(milliseconds: 20)
         // The connection is closed at once, or is reported.
-        try await eventually("parked in spite of it") { calls.value.contains("b.park") }
+        try await eventually("parked nevertheless") { calls.value.contains("b.park") }
         #expect(held == [] || held == [HeldConnection(use: .writing)])
     }
 
-    /// Statements are interrupted near the deadline, also those of connections that are not parked yet.
+    /// Statements are interrupted near the deadline, also the statements of connections that are not parked yet.
     @Test func interruptsBeforeTheDeadline() async throws {
         a.holds.change { $0 = .max }
         b.refusals.change { $0 = .max }

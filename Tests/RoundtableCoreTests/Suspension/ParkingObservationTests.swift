@@ -8,7 +8,7 @@ import Testing
 @testable import RoundtableCore
 @testable import RoundtableGate
 
-/// Those who observe a participant that gives up its connections, or is paused, notice nothing but that they are told late.
+/// Observers of a participant that closes its connections, or is paused, notice nothing except that they are notified late.
 @Suite struct ParkingObservationTests {
     let folder: TemporaryFolder
     let url: URL
@@ -41,7 +41,7 @@ import Testing
         try db.write { try $0.execute(sql: "CREATE TABLE team (id INTEGER PRIMARY KEY, name TEXT)") }
     }
 
-    /// What a value observation tells.
+    /// The values that a value observation reports.
     private final class Values: Sendable {
         let values = Shared<[Int]>([])
         let errors = Shared<[any Error]>([])
@@ -86,40 +86,40 @@ import Testing
     // MARK: Values
 
     @Test(arguments: [false, true])
-    func aValueObservationGoesOn(writing: Bool) async throws {
+    func aValueObservationContinues(writing: Bool) async throws {
         let a = try open("a")
         let b = try open("b")
-        let told = Values(a, writing: writing)
-        try await eventually("the first value") { told.values.value == [0] }
+        let observed = Values(a, writing: writing)
+        try await eventually("the first value") { observed.values.value == [0] }
         await park(a)
         try add("A", to: b)
         try add("B", to: b)
-        #expect(told.values.value == [0])
+        #expect(observed.values.value == [0])
         a.unpark()
-        try await eventually("a fresh value") { told.values.value == [0, 2] }
+        try await eventually("a fresh value") { observed.values.value == [0, 2] }
         try add("C", to: b)
-        try await eventually("another's commit") { told.values.value == [0, 2, 3] }
+        try await eventually("a commit of another participant") { observed.values.value == [0, 2, 3] }
         try add("D", to: a)
-        try await eventually("an own commit") { told.values.value == [0, 2, 3, 4] }
-        // The same cancellable.
-        told.cancel()
+        try await eventually("an own commit") { observed.values.value == [0, 2, 3, 4] }
+        // This cancels the same cancellable.
+        observed.cancel()
         await park(a)
         a.unpark()
         try add("E", to: a)
         let after = Values(a, writing: writing)
         try await eventually("a value") { after.values.value == [5] }
-        #expect(told.values.value == [0, 2, 3, 4])
-        #expect(told.errors.value.isEmpty && after.errors.value.isEmpty)
+        #expect(observed.values.value == [0, 2, 3, 4])
+        #expect(observed.errors.value.isEmpty && after.errors.value.isEmpty)
         after.cancel()
     }
 
     @Test(arguments: [false, true])
     func cancelledOrStartedWhileParked(writing: Bool) async throws {
         let a = try open("a")
-        let told = Values(a, writing: writing)
-        try await eventually("the first value") { told.values.value == [0] }
+        let observed = Values(a, writing: writing)
+        try await eventually("the first value") { observed.values.value == [0] }
         await park(a)
-        told.cancel()
+        observed.cancel()
         let late = Values(a, writing: writing)
         let cancelled = Values(a, writing: writing)
         cancelled.cancel()
@@ -127,12 +127,12 @@ import Testing
         try await eventually("a value") { late.values.value == [0] }
         try add("A", to: a)
         try await eventually("another") { late.values.value == [0, 1] }
-        #expect(told.values.value == [0] && cancelled.values.value.isEmpty)
+        #expect(observed.values.value == [0] && cancelled.values.value.isEmpty)
         #expect(late.errors.value.isEmpty)
         late.cancel()
     }
 
-    /// The fetch of an observation that runs when the connection is to be closed is interrupted, which it does not tell.
+    /// The fetch of an observation that runs when the connection is to be closed is interrupted, and the observation does not report it.
     @Test func aFetchThatIsInterrupted() async throws {
         let a = try open("a")
         let isFetching = Shared(0)
@@ -166,8 +166,8 @@ import Testing
     /// An observation that has failed is over.
     @Test func aFailedObservationIsNotStartedAgain() async throws {
         let a = try open("a")
-        let told = Values(a, delayed: true)
-        try await eventually("there is no table team") { told.errors.value.count == 1 }
+        let failing = Values(a, delayed: true)
+        try await eventually("there is no table team") { failing.errors.value.count == 1 }
         await park(a)
         try createTeam(open("b"))
         a.unpark()
@@ -175,7 +175,7 @@ import Testing
         try await eventually("a value") { other.values.value == [0] }
         try add("A", to: a)
         try await eventually("another") { other.values.value == [0, 1] }
-        #expect(told.values.value.isEmpty && told.errors.value.count == 1)
+        #expect(failing.values.value.isEmpty && failing.errors.value.count == 1)
         other.cancel()
     }
 
@@ -229,33 +229,33 @@ import Testing
 
     // MARK: Changes
 
-    @Test func missedChangesAreToldAsOne() async throws {
+    @Test func missedChangesAreDeliveredAsOne() async throws {
         let a = try open("a")
         let b = try open("b")
         let c = try open("c")
         try createTeam(b)
-        let (told, cancellable) = try log(a)
+        let (changes, cancellable) = try log(a)
         try add("A", to: b)
-        try await eventually("told") { told.value.count == 1 }
+        try await eventually("the first change") { changes.value.count == 1 }
         await park(a)
         try add("B", to: b)
         try await c.write { try $0.execute(sql: "INSERT INTO team (name) VALUES ('T')") }
         try add("C", to: c)
-        #expect(told.value.count == 1)
+        #expect(changes.value.count == 1)
         a.unpark()
-        try await eventually("told") { told.value.count == 2 }
-        let missed = try #require(told.value.last)
+        try await eventually("the missed changes") { changes.value.count == 2 }
+        let missed = try #require(changes.value.last)
         #expect(missed.tables == .some(["player", "team"]) && missed.detail == .several && missed.author == nil)
-        #expect(!missed.isOwn && missed.sequence == told.value[0].sequence + 3)
+        #expect(!missed.isOwn && missed.sequence == changes.value[0].sequence + 3)
         try add("D", to: c)
-        try await eventually("goes on") { told.value.count == 3 }
-        #expect(told.value.last?.author == "c" && told.value.last?.sequence == missed.sequence + 1)
-        // Nothing missed: nothing told.
+        try await eventually("continues") { changes.value.count == 3 }
+        #expect(changes.value.last?.author == "c" && changes.value.last?.sequence == missed.sequence + 1)
+        // When nothing was missed, nothing is reported.
         await park(a)
         a.unpark()
         try add("E", to: a)
-        try await eventually("goes on") { told.value.count == 4 }
-        #expect(told.value.last?.isOwn == true && told.value.last?.detail == .commit)
+        try await eventually("continues") { changes.value.count == 4 }
+        #expect(changes.value.last?.isOwn == true && changes.value.last?.detail == .commit)
         cancellable.cancel()
     }
 
@@ -263,61 +263,61 @@ import Testing
         let a = try open("a")
         let b = try open("b")
         try createTeam(b)
-        let told = Shared<[DatabaseChange]>([])
-        let task = Task { for try await change in a.changes(in: Table("team")) { told.change { $0.append(change) } } }
+        let seen = Shared<[DatabaseChange]>([])
+        let task = Task { for try await change in a.changes(in: Table("team")) { seen.change { $0.append(change) } } }
         let all = Shared<[DatabaseChange]>([])
         let allTask = Task { for try await change in a.changes() { all.change { $0.append(change) } } }
         try await eventually("listening") {
             try await b.write { try $0.execute(sql: "INSERT INTO team (name) VALUES ('T')") }
-            return !told.value.isEmpty && !all.value.isEmpty
+            return !seen.value.isEmpty && !all.value.isEmpty
         }
-        // The last of those that `b` has made may not be told yet. This one follows it.
+        // The last changes that `b` has made may not be reported yet. This one follows them.
         try await a.write { try $0.execute(sql: "INSERT INTO team (name) VALUES ('last')") }
-        try await eventually("all is told") { [told, all].allSatisfy { $0.value.last?.isOwn == true } }
+        try await eventually("all is reported") { [seen, all].allSatisfy { $0.value.last?.isOwn == true } }
         await park(a)
         try add("A", to: b)
         a.unpark()
-        // A commit that comes before this would be told together with the missed one.
-        try await eventually("the missed one is told") {
+        // A commit that comes before this would be reported together with the missed one.
+        try await eventually("the missed one is reported") {
             all.value.contains { $0.tableNames?.contains("player") == true }
         }
-        let before = told.value.count
+        let before = seen.value.count
         try await b.write { try $0.execute(sql: "INSERT INTO team (name) VALUES ('U')") }
-        try await eventually("told") { told.value.last?.sequence != told.value.first?.sequence }
-        // Not of the player that was missed.
-        #expect(told.value.dropFirst(before).allSatisfy { $0.tables == .some(["team"]) }, "\(told.value)")
+        try await eventually("the next change") { seen.value.last?.sequence != seen.value.first?.sequence }
+        // The new changes are not of the player that was missed.
+        #expect(seen.value.dropFirst(before).allSatisfy { $0.tables == .some(["team"]) }, "\(seen.value)")
         task.cancel()
         _ = await task.result
         allTask.cancel()
         _ = await allTask.result
     }
 
-    /// Nobody else has the database open: the wal-index is made anew, and the commit counter begins at 0.
+    /// No other process has the database open: the wal-index is recreated, and the commit counter begins at 0.
     @Test func nothingMissedAlone() async throws {
         let a = try open("a")
         for index in 0..<5 { try add("\(index)", to: a) }
-        let (told, cancellable) = try log(a)
+        let (changes, cancellable) = try log(a)
         for round in 0..<3 {
             await park(a)
             a.unpark()
             try add("\(round)", to: a)
-            try await eventually("told") { told.value.count == round + 1 }
+            try await eventually("notified") { changes.value.count == round + 1 }
         }
         #expect(
-            told.value.allSatisfy { $0.isOwn && $0.detail == .commit && $0.tables == .some(["player"]) },
-            "\(told.value)"
+            changes.value.allSatisfy { $0.isOwn && $0.detail == .commit && $0.tables == .some(["player"]) },
+            "\(changes.value)"
         )
-        let sequences = told.value.map(\.sequence)
+        let sequences = changes.value.map(\.sequence)
         #expect(zip(sequences, sequences.dropFirst()).allSatisfy { $0 + 1 == $1 }, "\(sequences)")
         cancellable.cancel()
     }
 
-    /// A program that does not know Roundtable, which makes the counter come to where it was.
+    /// A program that does not know Roundtable sets the counter to its earlier value.
     @Test(arguments: [0, 1])
-    func aStrangerWhileNobodyHadItOpen(more: UInt32) async throws {
+    func aStrangerWhileNoParticipantHeldItOpen(more: UInt32) async throws {
         let a = try open("a")
         for index in 0..<3 { try add("\(index)", to: a) }
-        let (told, cancellable) = try log(a)
+        let (changes, cancellable) = try log(a)
         let observer = Observer()
         a.add(transactionObserver: observer)
         let counter = try #require(try await a.read { WalIndex($0)?.header?.commitCounter })
@@ -327,8 +327,8 @@ import Testing
             try await stranger.write { try $0.execute(sql: "INSERT INTO player (name) VALUES ('S')") }
         }
         a.unpark()
-        try await eventually("told") { told.value.count == 1 }
-        #expect(told.value[0].tables == .fullDatabase && told.value[0].detail == .unrecorded)
+        try await eventually("notified") { changes.value.count == 1 }
+        #expect(changes.value[0].tables == .fullDatabase && changes.value[0].detail == .unrecorded)
         try await eventually("the observer too") { observer.changes.value == 1 }
         try stranger.close()
         cancellable.cancel()
@@ -337,25 +337,25 @@ import Testing
     @Test func overrunWhileParked() async throws {
         let a = try open("a")
         let b = try open("b")
-        let (told, cancellable) = try log(a)
+        let (changes, cancellable) = try log(a)
         await park(a)
         for _ in 0..<(Layout.recordCount + 1) { try add("A", to: b) }
         a.unpark()
-        try await eventually("told") { told.value.count == 1 }
-        #expect(told.value[0].tables == .fullDatabase)
+        try await eventually("notified") { changes.value.count == 1 }
+        #expect(changes.value[0].tables == .fullDatabase)
         cancellable.cancel()
     }
 
     @Test func anotherControlBlockWhileParked() async throws {
         let a = try open("a")
         let b = try open("b")
-        let (told, cancellable) = try log(a)
+        let (changes, cancellable) = try log(a)
         await park(a)
         try FileManager.default.removeItem(atPath: ControlBlock.path(forDatabaseAt: url.path))
         try add("A", to: b)
         a.unpark()
-        try await eventually("told") { !told.value.isEmpty }
-        #expect(told.value[0].tables == .fullDatabase)
+        try await eventually("notified") { !changes.value.isEmpty }
+        #expect(changes.value[0].tables == .fullDatabase)
         cancellable.cancel()
     }
 
@@ -392,14 +392,14 @@ import Testing
         try add("A", to: b)
         try await b.write { try $0.execute(sql: "INSERT INTO team (name) VALUES ('T')") }
         a.unpark()
-        try await eventually("told of what was missed") { kept.commits.value == 1 && kept.changes.value >= 1 }
+        try await eventually("notified of what was missed") { kept.commits.value == 1 && kept.changes.value >= 1 }
         #expect(weakOwned?.commits.value == 1 && next.commits.value == 1 && removed.commits.value == 0)
         let lateBefore = late.commits.value
         try add("B", to: a)
         #expect(kept.commits.value == 2 && weakOwned?.commits.value == 2 && late.commits.value == lateBefore + 1)
         #expect(next.commits.value == 1 && removed.commits.value == 0)
 
-        // One whose transaction is over is not added again, and nobody twice.
+        // An observer whose transaction is over is not added again, and no observer is added twice.
         a.add(transactionObserver: used, extent: .nextTransaction)
         try add("C", to: a)
         #expect(used.commits.value == 1)
@@ -411,27 +411,27 @@ import Testing
         _ = (gone, owned)
     }
 
-    @Test func aRegionObservationGoesOn() async throws {
+    @Test func aRegionObservationContinues() async throws {
         let a = try open("a")
         let b = try open("b")
         try createTeam(b)
-        let told = Shared(0)
+        let notifications = Shared(0)
         let observation = DatabaseRegionObservation(tracking: Table("team"))
         let cancellable = observation.start(in: a) {
             Issue.record($0)
         } onChange: { _ in
-            told.change { $0 += 1 }
+            notifications.change { $0 += 1 }
         }
         await park(a)
         try await b.write { try $0.execute(sql: "INSERT INTO team (name) VALUES ('T')") }
         a.unpark()
-        try await eventually("told of what was missed") { told.value == 1 }
+        try await eventually("notified of what was missed") { notifications.value == 1 }
         try add("A", to: a)
         try await a.write { try $0.execute(sql: "INSERT INTO team (name) VALUES ('U')") }
-        #expect(told.value == 2)
+        #expect(notifications.value == 2)
         cancellable.cancel()
         try await a.write { try $0.execute(sql: "INSERT INTO team (name) VALUES ('V')") }
-        #expect(told.value == 2)
+        #expect(notifications.value == 2)
     }
 
     // MARK: Pausing
@@ -440,7 +440,7 @@ import Testing
         let a = try open("a")
         let b = try open("b")
         try createTeam(b)
-        let (told, cancellable) = try log(a)
+        let (changes, cancellable) = try log(a)
         let values = Values(a)
         let observer = Observer()
         a.add(transactionObserver: observer)
@@ -448,49 +448,49 @@ import Testing
         a.observatory.pause()
         try add("A", to: b)
         try await b.write { try $0.execute(sql: "INSERT INTO team (name) VALUES ('T')") }
-        // Reads go on.
+        // Reads continue.
         try await eventually("can be read") { try await a.read(Player.fetchCount) == 1 }
-        #expect(told.value.isEmpty && values.values.value == [0] && observer.commits.value == 0)
+        #expect(changes.value.isEmpty && values.values.value == [0] && observer.commits.value == 0)
         let (late, other) = try log(a)
         try add("B", to: b)
         #expect(late.value.isEmpty)
         a.observatory.resume()
-        try await eventually("told") { !told.value.isEmpty && !late.value.isEmpty }
-        #expect(told.value.count == 1 && told.value[0].tables == .some(["player", "team"]))
+        try await eventually("notified") { !changes.value.isEmpty && !late.value.isEmpty }
+        #expect(changes.value.count == 1 && changes.value[0].tables == .some(["player", "team"]))
         try await eventually("a value") { values.values.value == [0, 2] }
         try await eventually("the observer") { observer.commits.value == 1 }
         try add("C", to: b)
-        try await eventually("goes on") { told.value.count == 2 && values.values.value == [0, 2, 3] }
+        try await eventually("continues") { changes.value.count == 2 && values.values.value == [0, 2, 3] }
         #expect(values.errors.value.isEmpty)
         cancellable.cancel()
         other.cancel()
         values.cancel()
     }
 
-    /// The gate, by its policy.
+    /// The gate pauses observation, as its policy says.
     @Test(arguments: SuspensionPolicy.allCases)
-    func theGateDoesSo(policy: SuspensionPolicy) async throws {
+    func theGatePausesObservation(policy: SuspensionPolicy) async throws {
         var options = SharedDatabase.Options()
         options.suspensionPolicy = policy
         let a = try await SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: "a", options: options)
         let b = try open("b")
-        let (told, cancellable) = try log(a)
+        let (changes, cancellable) = try log(a)
         let values = Values(a)
         try await eventually("the first value") { values.values.value == [0] }
         #expect(await a.suspend(deadline: .now + .seconds(5)).isReleased)
         try add("A", to: b)
         try add("B", to: b)
-        #expect(told.value.isEmpty && values.values.value == [0])
+        #expect(changes.value.isEmpty && values.values.value == [0])
         if policy == .writeLocks {
             #expect(try await a.read(Player.fetchCount) == 2)
         } else {
             #expect(throws: DatabaseError.self) { try count(a) }
         }
         a.resume()
-        try await eventually("told") { told.value.count == 1 && values.values.value == [0, 2] }
-        #expect(told.value[0].detail == .several && told.value[0].author == "b")
+        try await eventually("notified") { changes.value.count == 1 && values.values.value == [0, 2] }
+        #expect(changes.value[0].detail == .several && changes.value[0].author == "b")
         try add("C", to: a)
-        try await eventually("goes on") { told.value.count == 2 && values.values.value == [0, 2, 3] }
+        try await eventually("continues") { changes.value.count == 2 && values.values.value == [0, 2, 3] }
         cancellable.cancel()
         values.cancel()
     }

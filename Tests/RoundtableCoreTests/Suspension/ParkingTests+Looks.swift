@@ -7,7 +7,7 @@ import Testing
 @testable import Roundtable
 @testable import RoundtableCore
 
-/// A look from outside beside a participant that opens its connections again.
+/// A look from outside runs beside a participant that opens its connections again.
 extension ParkingTests {
     enum Opener: CaseIterable, Sendable { case reader, snapshot }
 

@@ -6,7 +6,7 @@ import Testing
 @testable import Roundtable
 @testable import RoundtableCore
 
-/// Reads that run, or come, while connections are given up.
+/// Reads run, or come, while connections are closed.
 extension ParkingTests {
     @Test func readsThatComeMeanwhile() async throws {
         let db = try open()
@@ -31,8 +31,8 @@ extension ParkingTests {
         try await eventually("the read that was scheduled") { later.value == 1 }
     }
 
-    /// More reads than connections: those that wait in a blocked thread fail, the others go on waiting.
-    @Test func readsThatWaitForOthers() async throws {
+    /// There are more reads than connections: reads that wait in a blocked thread fail, and the other reads continue to wait.
+    @Test func readsThatWaitForOtherReads() async throws {
         let db = try open { $0.maximumReaderCount = 1 }
         try add("A", to: db)
         let isReading = DispatchSemaphore(value: 0)
@@ -75,7 +75,7 @@ extension ParkingTests {
         let read = Task.detached {
             try await db.read { db in
                 isReading.signal()
-                // The first interruption ends only the first.
+                // The first interruption ends only the first read.
                 _ = try? Int.fetchOne(db, sql: Self.endless)
                 return try Int.fetchOne(db, sql: Self.endless)
             }
@@ -89,7 +89,7 @@ extension ParkingTests {
         db.unpark()
     }
 
-    @Test func aReadThatComputesIsTold() async throws {
+    @Test func aReadThatComputesIsReported() async throws {
         let db = try open()
         let isReading = DispatchSemaphore(value: 0)
         let mayEnd = DispatchSemaphore(value: 0)
@@ -105,13 +105,13 @@ extension ParkingTests {
         #expect(try !openFiles.isEmpty)
         mayEnd.signal()
         #expect(try await read.value == 0)
-        // By itself, without anybody who waits.
+        // The connection closes by itself, without any waiting thread.
         try await eventually("closed") { try openFiles.isEmpty }
         db.unpark()
         #expect(try await db.read(Player.fetchCount) == 0)
     }
 
-    /// What runs when the database is resumed goes on with its connection.
+    /// A read that runs when the database is resumed continues with its connection.
     @Test func resumedBeforeAReadHasEnded() async throws {
         let db = try open { $0.maximumReaderCount = 1 }
         let isReading = DispatchSemaphore(value: 0)

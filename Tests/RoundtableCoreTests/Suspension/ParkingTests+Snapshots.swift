@@ -6,7 +6,7 @@ import Testing
 @testable import Roundtable
 @testable import RoundtableCore
 
-/// What becomes of snapshots when connections are given up.
+/// Snapshots when connections are closed.
 extension ParkingTests {
     @Test func aSnapshotLosesItsMoment() async throws {
         let a = try open("a")
@@ -30,7 +30,7 @@ extension ParkingTests {
         #expect(try await snapshot.advance() == [])
     }
 
-    /// Nobody else has the database open, so the wal-index is made anew, and the commit counter with it.
+    /// No other process has the database open, so the wal-index and its commit counter are recreated.
     @Test func aSnapshotThatMissedNothing() async throws {
         let db = try open()
         for index in 0..<5 { try add("\(index)", to: db) }
@@ -51,7 +51,7 @@ extension ParkingTests {
         let snapshot = try await db.makeSnapshot()
         #expect(await park(db) == [])
         let stranger = try DatabaseQueue(path: url.path)
-        // As often as the counter was, which begins anew.
+        // The stranger makes as many commits as the counter showed, because the counter restarts at 0.
         for _ in 0..<(counter ?? 0) {
             try await stranger.write { try $0.execute(sql: "INSERT INTO player (name) VALUES ('S')") }
         }

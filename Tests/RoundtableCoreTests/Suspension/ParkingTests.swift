@@ -9,7 +9,7 @@ import Testing
 @testable import RoundtableGate
 @testable import RoundtableHistory
 
-/// A participant gives up all its connections, and has them again.
+/// A participant closes all its connections, and opens them again.
 @Suite struct ParkingTests {
     let folder: TemporaryFolder
     let url: URL
@@ -91,7 +91,7 @@ import Testing
 
         #expect(await park(db) == [])
         #expect(try openFiles == [])
-        // Again, and nothing has come back.
+        // This lists the files again, and none was opened again.
         #expect(await park(db) == [])
         expectSuspended { _ = try db.read(Player.fetchCount) }
         #expect(try openFiles == [])
@@ -130,7 +130,7 @@ import Testing
             db.unpark()
             try add("B", to: db)
         }
-        // Closed by letting go of it.
+        // The database is closed by its release.
         let before = try size()
         try await eventually("it is closed") { try openFiles == [] }
         let db = try open()
@@ -153,9 +153,9 @@ import Testing
         let b = try open("b")
         try await a.history.enable(for: "player")
         try add("A", to: a)
-        let told = Shared<[DatabaseChange]>([])
+        let seen = Shared<[DatabaseChange]>([])
         let observing = try b.observeChanges(on: DispatchQueue(label: "log")) { change in
-            told.change { $0.append(change) }
+            seen.change { $0.append(change) }
         }
         #expect(await park(a) == [])
         a.unpark()
@@ -163,10 +163,10 @@ import Testing
             try db.execute(sql: "INSERT INTO player (name, score) VALUES ('B', twice(21))")
             #expect(try Int.fetchOne(db, sql: "SELECT score FROM player WHERE name = 'B'") == 42)
         }
-        // Recorded, published under its name, and stamped.
+        // The commit is recorded, published under its name, and stamped.
         try add("C", to: a)
-        try await eventually("told") { told.value.count == 2 }
-        #expect(told.value.map(\.author) == ["a", "a"] && told.value[1].tableNames == ["player"], "\(told.value)")
+        try await eventually("notified") { seen.value.count == 2 }
+        #expect(seen.value.map(\.author) == ["a", "a"] && seen.value[1].tableNames == ["player"], "\(seen.value)")
         let authors = try await b.read {
             try String.fetchAll($0, sql: "SELECT author FROM roundtable_history WHERE author IS NOT NULL")
         }
@@ -251,7 +251,7 @@ import Testing
                         do {
                             _ = try await db.read(Player.fetchCount)
                         } catch let error as DatabaseError where error.isSuspension {
-                            // Interrupted.
+                            // The suspension interrupted the read.
                         }
                         await Task.yield()
                     }

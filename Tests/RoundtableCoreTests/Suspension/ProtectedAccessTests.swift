@@ -9,7 +9,7 @@ import Testing
 @testable import RoundtableCore
 @testable import RoundtableGate
 
-/// The system's side: grants assertions, takes them back, and knows whether the process may run.
+/// The system's side: it grants assertions, takes them back, and knows whether the process may run.
 final class FakeSystem: SuspensionAssertions {
     final class Granted: SuspensionAssertion {
         let id: Int
@@ -125,7 +125,7 @@ final class FakeSystem: SuspensionAssertions {
         assertions.endIfIdle()
     }
 
-    /// **Rule F5**: an assertion that is old is replaced while it is in use, by a long write or by many, which have one all the time.
+    /// **Rule F5**: an assertion that is old is replaced while it is in use, by a long write or by many, which hold one all the time.
     @Test func anOldAssertionIsReplaced() async throws {
         let assertions = WriteAssertions(renewal: .milliseconds(5))
         assertions.provider = system
@@ -275,7 +275,7 @@ final class FakeSystem: SuspensionAssertions {
         mayEnd.change { $0 = true }
         let error = await #expect(throws: DatabaseError.self) { try await write.value }
         #expect(error?.isSuspension == true)
-        // Nobody resumes a process that was never suspended: as soon as the system grants one again, it goes on.
+        // No caller resumes a process that was never suspended: as soon as the system grants an assertion again, it continues.
         system.grants.change { $0 = true }
         try await db.write { _ = try Player(name: "C").inserted($0) }
         #expect(try await db.read { try Player.fetchCount($0) } == 1)
@@ -295,8 +295,8 @@ final class FakeSystem: SuspensionAssertions {
         try await eventually("it is ended") { system.held.value.isEmpty }
     }
 
-    /// Random sequences of what an app goes through, with pushes in between, some of which overlap. After each step: open if and only if it
-    /// must be, and no assertion without a reason.
+    /// Random sequences of an app's states run, with pushes in between, some of which overlap. After each step, the gate is open if and only if it
+    /// must be, and no assertion is held without a reason.
     @Test(.long()) func choreographies() throws {
         let seed = UInt64.random(in: 0...UInt64.max)
         var random = Seeded(seed)
@@ -304,7 +304,7 @@ final class FakeSystem: SuspensionAssertions {
         for sequence in 0..<1000 {
             var isSuspended = false
             var isSuspendedAlone = false
-            // Some of the whole process, some of the database; not nested like parentheses.
+            // Some accesses are of the whole process, and some of the database; they are not nested like parentheses.
             var running: [(end: () -> Void, ofProcess: Bool)] = []
             var steps: [String] = []
             func step(_ name: String) { steps.append(name) }
@@ -340,7 +340,7 @@ final class FakeSystem: SuspensionAssertions {
                     if wasProtected { try #require(db.isSuspended, "seed \(seed): \(steps)") }
                     system.grants.change { $0 = true }
                     process.resume()
-                    // The bodies go on; they protect nothing any more.
+                    // The bodies continue; they protect nothing any more.
                     try #require(db.isSuspended == isSuspendedAlone, "seed \(seed): \(steps)")
                     running.forEach { $0.end() }
                     running = []

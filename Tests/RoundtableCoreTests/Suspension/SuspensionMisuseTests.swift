@@ -5,7 +5,7 @@ import RoundtableKernel
 import RoundtableUnitSupport
 import Testing
 
-/// What attacks on the gate have found: each of these lied, leaked, crashed or kept a lock before.
+/// Attacks on the gate have found these cases: each of them lied, leaked, crashed or kept a lock before.
 @Suite struct SuspensionMisuseTests {
     private let folder: TemporaryFolder
     private let url: URL
@@ -38,7 +38,7 @@ import Testing
 
     // MARK: Behind a closed gate
 
-    /// They ask SQLite, and run no statement.
+    /// These calls ask SQLite, and run no statement.
     @Test func callsThatAreNoStatements() throws {
         let db = try open()
         suspend()
@@ -62,7 +62,7 @@ import Testing
         #expect(error?.isSuspension == true)
     }
 
-    @Test func closingWakesThoseWhoWait() async throws {
+    @Test func closingWakesWaitingWrites() async throws {
         let db = try open()
         await onThread { suspend() }
         let write = Task { try await db.write { try add($0) } }
@@ -71,7 +71,7 @@ import Testing
         #expect(error?.resultCode == .SQLITE_MISUSE)
     }
 
-    @Test func withoutWALReadersLetGoToo() throws {
+    @Test func withoutWALReadersReleaseTheirLocksToo() throws {
         let queue = try DatabaseQueue(path: url.path)
         try migrator().migrate(queue)
         try queue.close()
@@ -93,7 +93,7 @@ import Testing
         #expect(try count(db) == 0)
     }
 
-    // MARK: Whoever was first
+    // MARK: Races at the gate
 
     /// The gate is closed while a database is being opened: what belongs to closing must not come before the database is there.
     @Test func suspendedWhileOpening() async throws {
@@ -134,7 +134,7 @@ import Testing
         }.count
     }
 
-    /// The last one inside leaves at about the deadline.
+    /// The last write inside leaves at about the deadline.
     @Test func leavingAtTheDeadline() async throws {
         let db = try open()
         for round in 0..<60 {
@@ -162,16 +162,16 @@ import Testing
 
     /// Resuming opens connections, which does not end here before the database is suspended again. (Nor much later: the tests beside this one
     /// wait for it.)
-    @Test func aSlowResumeDoesNotKeepFromSuspending() async throws {
+    @Test func aSlowResumeDoesNotPreventSuspending() async throws {
         let isHeldUp = Shared(false)
-        let goOn = DispatchSemaphore(value: 0)
+        let mayContinue = DispatchSemaphore(value: 0)
         let db = try open { options in
             options.suspensionPolicy = .everything
             options.configuration.prepareDatabase { _ in
-                if isHeldUp.value, goOn.wait(timeout: .now() + 5) == .success { goOn.signal() }
+                if isHeldUp.value, mayContinue.wait(timeout: .now() + 5) == .success { mayContinue.signal() }
             }
         }
-        defer { goOn.signal() }
+        defer { mayContinue.signal() }
         let cancellable = try db.observeChanges(on: DispatchQueue(label: "log")) { _ in }
         await onThread { suspend(milliseconds: 5000) }
         isHeldUp.change { $0 = true }
@@ -187,14 +187,14 @@ import Testing
         }
         #expect(!waitedForIt)
         #expect(db.isSuspended)
-        goOn.signal()
+        mayContinue.signal()
         try await resumed.value
         try await eventually("its connections are closed") { openFiles() == 0 }
         cancellable.cancel()
     }
 
-    /// A write that has to open its connection meets a lock, and then the gate is closed: it waits for the gate, as one that meets it before its
-    /// turn does (rule F2).
+    /// A write that has to open its connection gets an error for a lock, and then the gate is closed: it waits for the gate, as does a write that
+    /// gets this error before its turn (rule F2).
     @Test(.long()) func suspendedWhileReopening() async throws {
         let isWaiting = Shared(false)
         let db = try open { options in
@@ -214,7 +214,7 @@ import Testing
             try db.execute(sql: "PRAGMA locking_mode = EXCLUSIVE; BEGIN IMMEDIATE; COMMIT")
         }
         process.resume()
-        // A read waits no longer than its busy mode says, and tells what for.
+        // A read waits no longer than its busy mode says, and says what for.
         let error = await #expect(throws: DatabaseError.self) { try await reader.read(Player.fetchCount) }
         #expect(error?.message?.hasPrefix("\(url.path): database is locked: ") == true, "\(String(describing: error))")
         let write = Task { try await db.write(add) }
@@ -244,13 +244,13 @@ import Testing
         #expect(throws: DatabaseError.self) { try db.withProtectedAccess { try db.write { try add($0) } } }
         suspend()
         process.endStop()
-        // Somebody else's suspension stays.
+        // A suspension by another caller stays.
         #expect(db.isSuspended)
         process.resume()
         #expect(!db.isSuspended)
     }
 
-    /// An assertion whose time is up before it is known to have been granted.
+    /// The time of an assertion is up before it is known to have been granted.
     private final class Early: SuspensionAssertions {
         struct Granted: SuspensionAssertion { func end() {} }
         func begin(_ name: String, onExpiry: @escaping @Sendable (Duration) -> Void) -> (any SuspensionAssertion)? {
@@ -265,17 +265,17 @@ import Testing
         process.assertions.provider = Early()
         #expect(throws: SharedDatabaseError.assertionRefused(name: "push")) { try db.withProtectedAccess("push") {} }
         #expect(db.isSuspended)
-        // Nobody is there any more to grant one.
+        // Without a provider, no assertion is granted any more.
         process.assertions.provider = nil
         process.resume()
         #expect(!db.isSuspended)
     }
 
-    // MARK: What is told
+    // MARK: What is reported
 
     /// A wait for a stranger's lock that ends because of the gate is no SQLITE_BUSY.
     @Test func waitingForAStranger() async throws {
-        // Longer than a busy machine takes for the rest.
+        // This is longer than a busy machine takes for the rest.
         let db = try open { $0.busyTimeout = .seconds(60) }
         let stranger = try DatabaseQueue(path: url.path)
         let (began, mayEnd) = (Shared(false), Shared(false))
@@ -310,7 +310,7 @@ import Testing
     }
 
     /// Statements that were commits of their own are not rolled back.
-    @Test func whatWasCommittedIsNotToldAsRolledBack() async throws {
+    @Test func whatWasCommittedIsNotReportedAsRolledBack() async throws {
         let process = ProcessSuspension.early()
         let db = try open { $0.process = process }
         let began = Shared(false)
@@ -336,7 +336,7 @@ import Testing
     /// The write has committed: its observers are not interrupted.
     @Test func observersOfACommitAreNotInterrupted() async throws {
         let db = try open()
-        let (isTold, mayEnd) = (Shared(false), Shared(false))
+        let (isNotified, mayEnd) = (Shared(false), Shared(false))
         let values = Shared<[Int]>([])
         final class Observer: TransactionObserver {
             let body: (Database) throws -> Void
@@ -350,7 +350,7 @@ import Testing
         }
         db.add(
             transactionObserver: Observer { db in
-                isTold.change { $0 = true }
+                isNotified.change { $0 = true }
                 mayEnd.wait { $0 }
                 let fetched = try Player.fetchCount(db)
                 values.change { $0.append(fetched) }
@@ -358,7 +358,7 @@ import Testing
             extent: .databaseLifetime
         )
         let write = inThread { try db.write { try add($0) } }
-        try await eventually("the observer is told") { isTold.value }
+        try await eventually("the observer is notified") { isNotified.value }
         #expect(await onThread { suspend(milliseconds: 60) }.map(\.outcome) == [.released])
         mayEnd.change { $0 = true }
         try await write.value
@@ -368,14 +368,14 @@ import Testing
     /// A statement that outlives its access holds the lock.
     @Test func anUnfinishedStatementIsHeld() throws {
         let db = try open()
-        // Used by blocking accesses of this thread alone.
+        // The cursor is used by blocking accesses of this thread alone.
         nonisolated(unsafe) var cursor: RowCursor?
         try db.writeWithoutTransaction { db in
             cursor = try Row.fetchCursor(db, sql: "INSERT INTO player (name) VALUES ('A'), ('B') RETURNING id")
             _ = try cursor?.next()
         }
         guard case .held? = suspend(milliseconds: 50).first?.outcome else {
-            Issue.record("not told")
+            Issue.record("not reported")
             return
         }
         process.resume()

@@ -9,9 +9,9 @@ import Testing
 @testable import RoundtableCore
 @testable import RoundtableGate
 
-/// What a write does after its commit, and what it leaves to others, while the gate closes (rules F2, F4, K6, K10).
+/// The steps of a write after its commit, and those that it leaves to other participants, while the gate closes (rules F2, F4, K6, K10).
 @Suite struct SuspensionStepTests {
-    /// Three times this makes a writer checkpoint by itself; more than four times, and it leaves that to others.
+    /// Three times this makes a writer checkpoint by itself; more than four times, and it leaves that to other participants.
     private static let threshold = 50
 
     let folder: TemporaryFolder
@@ -41,7 +41,7 @@ import Testing
         await onThread { db.suspend(deadline: .now + .milliseconds(milliseconds)) }
     }
 
-    /// Blocks each commit's observers until `body` says that they may go on.
+    /// Blocks each commit's observers until `body` says that they may continue.
     private final class Observer: TransactionObserver {
         let body: () -> Void
         init(_ body: @escaping () -> Void) { self.body = body }
@@ -51,26 +51,26 @@ import Testing
         func databaseDidCommit(_ db: Database) { body() }
     }
 
-    /// **F2**: a writer in need makes a step after its commit, which takes WRITE. It is inside, however far it has come.
+    /// **F2**: a writer in need makes a step after its commit, which takes WRITE. The write is inside the gate, however far it has come.
     @Test func aStepAfterTheCommitIsInside() async throws {
         let (isHeldUp, isInStep) = (Shared(false), Shared(false))
-        let goOn = DispatchSemaphore(value: 0)
+        let mayContinue = DispatchSemaphore(value: 0)
         let db = try open { options in
             options.configuration.prepareDatabase { _ in
                 guard isHeldUp.value else { return }
                 isInStep.change { $0 = true }
-                if goOn.wait(timeout: .now() + 60) == .success { goOn.signal() }
+                if mayContinue.wait(timeout: .now() + 60) == .success { mayContinue.signal() }
             }
         }
-        defer { goOn.signal() }
-        // On one thread, and soon over: meanwhile, looks at any database of this process wait for the opening.
+        defer { mayContinue.signal() }
+        // The opening runs on one thread and is short, because looks at any database of this process wait for it.
         let (write, suspension) = await onThread {
             isHeldUp.change { $0 = true }
             let write = inOwnThread { try db.write { try add(pages: 3 * Self.threshold + 10, $0) } }
             isInStep.wait { $0 }
             let suspension = db.suspend(deadline: .now + .milliseconds(50))
             isHeldUp.change { $0 = false }
-            goOn.signal()
+            mayContinue.signal()
             return (write, suspension)
         }
         try await write.value
@@ -84,17 +84,17 @@ import Testing
         #expect(try await db.read { try Player.fetchCount($0) } == 3 * Self.threshold + 10, "it has committed")
     }
 
-    /// **F4**: a write that has committed when the gate closes makes no step, and that is made up for (**K10**).
+    /// **F4**: a write that has committed when the gate closes makes no step, and the step is made later (**K10**).
     @Test func noStepBeginsBehindTheGate() async throws {
         let db = try open()
-        let (isTold, mayEnd) = (Shared(false), Shared(false))
+        let (isNotified, mayEnd) = (Shared(false), Shared(false))
         let observer = Observer {
-            isTold.change { $0 = true }
+            isNotified.change { $0 = true }
             mayEnd.wait { $0 }
         }
         db.add(transactionObserver: observer, extent: .observerLifetime)
         let write = inThread { try db.write { try add(pages: 3 * Self.threshold + 10, $0) } }
-        try await eventually("its observer is told") { isTold.value }
+        try await eventually("its observer is notified") { isNotified.value }
         #expect(await suspend(db, milliseconds: 60_000).outcome == .released)
         mayEnd.change { $0 = true }
         try await write.value
@@ -102,7 +102,7 @@ import Testing
         #expect(try count(.walRestarts, db) == 0)
         #expect(db.writer.checkpointer?.link.isOpen == false)
         db.resume()
-        try await eventually("it is made up for, without a commit") { try count(.checkpoints, db) > 0 }
+        try await eventually("it is made later, without a commit") { try count(.checkpoints, db) > 0 }
     }
 
     /// **K10**: a commit behind the closing gate wants a checkpoint in the background, which begins when the gate opens, without another commit.
@@ -125,12 +125,12 @@ import Testing
         try await eventually("a checkpoint is made") { try count(.checkpoints, db) > 0 }
     }
 
-    /// **F3**: the commit is what is waited for, and not what observers do after it. While they run, others have the answer.
+    /// **F3**: the suspension waits for the commit, and not for its observers. While they run, other participants have the answer.
     @Test func theAnswerComesAtTheCommit() async throws {
         let db = try open()
         let (began, isAnswered, wasAnswered) = (Shared(false), Shared(false), Shared(false))
         let observer = Observer {
-            // Far from the deadline of the suspension.
+            // This is far from the deadline of the suspension.
             let isInTime = isAnswered.wait(within: .seconds(20)) { $0 }
             wasAnswered.change { $0 = isInTime }
         }

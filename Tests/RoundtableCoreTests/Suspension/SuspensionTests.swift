@@ -5,11 +5,11 @@ import RoundtableKernel
 import RoundtableUnitSupport
 import Testing
 
-/// What a suspended database does, and what running writes come to. The rules are those of RoundtableGate (rules F).
+/// What a suspended database does, and how running writes end. The rules are those of RoundtableGate (rules F).
 @Suite struct SuspensionTests {
     let folder: TemporaryFolder
     let url: URL
-    /// Not that of other tests.
+    /// Other tests use other instances.
     let process = ProcessSuspension()
 
     init() throws {
@@ -34,9 +34,9 @@ import Testing
         try db.read { try String.fetchAll($0, sql: "SELECT name FROM player ORDER BY id") }
     }
 
-    // MARK: The door
+    // MARK: The gate
 
-    @Test func blockingWritesFailAndReadsGoOn() throws {
+    @Test func blockingWritesFailAndReadsContinue() throws {
         let db = try open()
         try db.write { try add("A", $0) }
         #expect(db.suspend(deadline: soon).outcome == .released)
@@ -45,7 +45,7 @@ import Testing
         #expect(error?.isSuspension == true)
         #expect(error?.resultCode == .SQLITE_INTERRUPT)
         #expect(error?.message?.contains("is suspended") == true)
-        // The ones that cannot throw an error of their own, and those with barriers.
+        // These functions cannot throw an error of their own, or use barriers.
         #expect(throws: DatabaseError.self) { try db.writeWithoutTransaction { try add("B", $0) } }
         #expect(throws: DatabaseError.self) { try db.barrierWriteWithoutTransaction { try add("B", $0) } }
         #expect(throws: DatabaseError.self) { try db.unsafeReentrantWrite { try add("B", $0) } }
@@ -56,7 +56,7 @@ import Testing
         #expect(try names(db) == ["A", "C"])
     }
 
-    /// As code does that was written for GRDB's suspension.
+    /// Code that was written for GRDB's suspension catches errors in this way.
     @Test func errorsAreCaughtAsGRDBsAre() throws {
         let db = try open()
         _ = db.suspend(deadline: soon)
@@ -100,7 +100,7 @@ import Testing
         db.asyncWriteWithoutTransaction { _ in scheduled.change { $0 += 1 } }
         db.asyncBarrierWriteWithoutTransaction { _ in scheduled.change { $0 += 1 } }
         db.asyncWrite({ try add("B", $0) }, completion: { _, _ in scheduled.change { $0 += 1 } })
-        // Reads go on meanwhile, those of the same thread pool included.
+        // Reads continue meanwhile, and so do the reads of the same thread pool.
         for _ in 0..<100 { _ = try await db.read { try Player.fetchCount($0) } }
         #expect(isDone.value == 0)
         #expect(scheduled.value == 0)
@@ -171,11 +171,11 @@ import Testing
     @Test(arguments: [false, true])
     func aWriteThatTakesTooLongIsRolledBack(inItsOwnTransaction: Bool) async throws {
         let db = try open()
-        let (began, mayGoOn, reachedEnd) = (Shared(false), Shared(false), Shared(false))
+        let (began, mayContinue, reachedEnd) = (Shared(false), Shared(false), Shared(false))
         let updates: @Sendable (Database) throws -> Void = { db in
             try add("A", db)
             began.change { $0 = true }
-            mayGoOn.wait { $0 }
+            mayContinue.wait { $0 }
             try add("B", db)
             reachedEnd.change { $0 = true }
         }
@@ -201,7 +201,7 @@ import Testing
             #expect(access.callSite?.hasPrefix("RoundtableCoreTests/SuspensionTests.swift:") == true)
         }
         #expect(!suspension.isReleased)
-        mayGoOn.change { $0 = true }
+        mayContinue.change { $0 = true }
         let error = await #expect(throws: DatabaseError.self) { try await write.value }
         #expect(error?.isSuspension == true, "\(String(describing: error))")
         #expect(!reachedEnd.value)
@@ -240,22 +240,22 @@ import Testing
         #expect(try names(db) == [])
     }
 
-    /// A closure that catches everything, and goes on.
+    /// The closure catches everything, and continues.
     @Test func aStubbornClosureDoesNotCommit() async throws {
         let db = try open()
-        let (began, mayGoOn) = (Shared(false), Shared(false))
+        let (began, mayContinue) = (Shared(false), Shared(false))
         let write = inThread {
             try db.write { db in
                 try add("A", db)
                 began.change { $0 = true }
-                mayGoOn.wait { $0 }
+                mayContinue.wait { $0 }
                 for _ in 0..<10 { try? add("B", db) }
                 _ = try? Player.fetchCount(db)
             }
         }
         try await eventually("the write runs") { began.value }
         _ = await db.suspend(deadline: .now + .milliseconds(10))
-        mayGoOn.change { $0 = true }
+        mayContinue.change { $0 = true }
         let error = await #expect(throws: DatabaseError.self) { try await write.value }
         #expect(error?.isSuspension == true)
         db.resume()
@@ -279,7 +279,7 @@ import Testing
         }
         db.resume()
         db.writeWithoutTransaction { #expect(!$0.isInsideTransaction) }
-        // One that goes on is inside until it ends.
+        // A transaction that continues is inside the gate until it ends.
         try db.writeWithoutTransaction { db in
             try db.beginTransaction(.immediate)
             try add("B", db)
@@ -321,7 +321,7 @@ import Testing
         let db = try open()
         process.suspend(until: MonotonicClock.now + 100_000_000)
         #expect(db.isSuspended)
-        // One that is opened meanwhile.
+        // This database is opened meanwhile.
         let error = #expect(throws: DatabaseError.self) { try open("late") }
         #expect(error?.isSuspension == true)
         var options = SharedDatabase.Options()
@@ -329,7 +329,7 @@ import Testing
         let opening = Task { [options] in
             try await SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: "later", options: options)
         }
-        // By itself, too.
+        // A database can also be suspended by itself.
         _ = await db.suspend(deadline: soon)
         process.resume()
         #expect(db.isSuspended)
@@ -394,7 +394,7 @@ extension Result {
     }
 }
 
-/// What blocks for long, on a thread of its own.
+/// Runs a long blocking call on a thread of its own.
 func inThread<T: Sendable>(_ body: @escaping @Sendable () throws -> T) -> Task<T, any Error> {
     Task {
         try await withCheckedThrowingContinuation { continuation in

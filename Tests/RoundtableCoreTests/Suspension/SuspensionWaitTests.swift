@@ -10,10 +10,10 @@ import Testing
 @testable import RoundtableCore
 @testable import RoundtableGate
 
-/// What a suspension waits for, and what it does not; what waits after it.
+/// The waits of a suspension, and the waits after it.
 @Suite struct SuspensionWaitTests {
     let folder: TemporaryFolder
-    /// Not that of other tests.
+    /// Other tests use other instances.
     let process = ProcessSuspension()
 
     init() throws { folder = try TemporaryFolder() }
@@ -60,22 +60,22 @@ import Testing
         #expect(try await db.read { try Player.fetchCount($0) } == 2)
     }
 
-    /// What runs is interrupted by the deadline, also while another thread opens the writer connection again: that may take long, with a key to be
-    /// derived, a configuration that does much.
+    /// The deadline interrupts what runs, also while another thread opens the writer connection again: that may take long, for example because a key
+    /// must be derived.
     @Test func aSuspensionDoesNotWaitForAnOpening() async throws {
         let (isHeldUp, isOpening) = (Shared(false), Shared(false))
-        let goOn = DispatchSemaphore(value: 0)
+        let mayContinue = DispatchSemaphore(value: 0)
         let db = try open { options in
             options.suspensionPolicy = .everything
             options.configuration.prepareDatabase { _ in
                 guard isHeldUp.value else { return }
                 isOpening.change { $0 = true }
-                if goOn.wait(timeout: .now() + 20) == .success { goOn.signal() }
+                if mayContinue.wait(timeout: .now() + 20) == .success { mayContinue.signal() }
             }
         }
-        defer { goOn.signal() }
+        defer { mayContinue.signal() }
         #expect(await suspend(db).outcome == .released)
-        // On one thread, and soon over: meanwhile, looks at any database of this process wait for the opening.
+        // The opening runs on one thread and is short, because looks at any database of this process wait for it.
         let (write, suspension, time) = await onThread {
             isHeldUp.change { $0 = true }
             db.resume()
@@ -87,7 +87,7 @@ import Testing
             let time = ContinuousClock.now - began
             if let visit { db.gate.leave(visit) }
             isHeldUp.change { $0 = false }
-            goOn.signal()
+            mayContinue.signal()
             return (write, suspension, time)
         }
         let error = await #expect(throws: DatabaseError.self) { try await write.value }
@@ -147,8 +147,8 @@ import Testing
         try handle.detach()
     }
 
-    /// A place that was lost in a long sleep is taken anew when the gate opens, and not on the queue of a connection that was closed: the next write
-    /// opens another, and takes its turn there, while what was put on the old queue may run at any time.
+    /// A place that was lost in a long sleep is taken again when the gate opens, and not on the queue of a connection that was closed: the next write
+    /// opens another connection, and takes its turn there, while jobs on the old queue may run at any time.
     @Test func theSeatIsNotUsedOnAClosedQueue() async throws {
         let db = try open { $0.suspensionPolicy = .everything }
         let opened = MonotonicClock.now
@@ -157,9 +157,9 @@ import Testing
         let release = DispatchSemaphore(value: 0)
         defer { release.signal() }
         old.asyncWriteWithoutTransaction { _ in release.wait() }
-        // As if a long sleep had cost it its place.
+        // The place is lost as in a long sleep.
         try #require(db.seat.participant).leave()
-        try await eventually("the seat may be taken anew") { MonotonicClock.now - opened > 200_000_000 }
+        try await eventually("the seat may be taken again") { MonotonicClock.now - opened > 200_000_000 }
         #expect(db.seat.participant?.isSeated == false)
         db.resume()
         #expect(db.seat.participant?.isSeated == true)

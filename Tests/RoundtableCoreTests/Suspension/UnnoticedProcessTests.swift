@@ -34,14 +34,14 @@ import Testing
         system.grants.change { $0 = false }
     }
 
-    /// The blocking function, which fails where the asynchronous one waits.
+    /// The blocking function fails where the asynchronous one waits.
     private func checkpoint() throws { try db.checkpoint() }
 
     private func add() throws { try db.write { _ = try Player(name: "A").inserted($0) } }
     private func count() throws -> Int { try db.read { try Player.fetchCount($0) } }
 
     /// A write does not begin that has been refused an assertion, and neither does a later one, until the system grants one again. Asynchronous
-    /// writes wait for that. Reads go on.
+    /// writes wait for that. Reads continue.
     @Test func aRefusalClosesTheGate() async throws {
         refuse()
         let error = #expect(throws: DatabaseError.self) { try add() }
@@ -84,7 +84,7 @@ import Testing
         #expect(try count() == 0)
     }
 
-    /// The assertion of a protected access keeps the whole process from being frozen, and so it backs the writes of other databases, too.
+    /// The assertion of a protected access prevents the system from freezing the whole process, so it also backs the writes of other databases.
     @Test func aProtectedAccessBacksOtherDatabases() throws {
         var options = SharedDatabase.Options()
         options.process = process
@@ -186,7 +186,7 @@ import Testing
         gate.leave(id)
     }
 
-    /// Whoever suspends waits for a request no longer than until the deadline. The assertion is ended after it.
+    /// The suspending thread waits for a request no longer than until the deadline. The assertion is ended after it.
     @Test(.timeLimit(.minutes(1))) func suspendingDoesNotWaitForARequest() async throws {
         let (assertions, system) = (WriteAssertions(), SlowSystem())
         assertions.provider = system

@@ -33,9 +33,9 @@ import Testing
         },
     ]
 
-    /// An error that may be the database's, and is the command's own: others are applied, and it is set aside in the end.
+    /// The error looks like one of the database, and is the command's own. Other commands are applied, and this one is set aside in the end.
     @Test(arguments: poisons.indices)
-    func errorsLikeTheDatabasesBlockNobody(index: Int) throws {
+    func errorsLikeTheDatabasesBlockNoOtherCommand(index: Int) throws {
         let world = try OutboxWorld()
         let db = try world.open()
         try db.write { db in
@@ -57,7 +57,7 @@ import Testing
         #expect(try db.outbox.deadLetters().map(\.attempts) == [2])
     }
 
-    /// Nobody else is there whose commands would tell.
+    /// There is no other command that would show which one is to blame.
     @Test func oneThatIsAloneIsSetAsideToo() throws {
         let world = try OutboxWorld()
         let db = try world.open()
@@ -70,7 +70,7 @@ import Testing
         #expect(try db.texts() == ["after"])
     }
 
-    @Test func oneThatIsInterruptedLetsOthersGoFirst() async throws {
+    @Test func anInterruptedCommandLetsOthersRunFirst() async throws {
         let world = try OutboxWorld()
         let db = try world.open { $0.process = ProcessSuspension() }
         let isInside = DispatchSemaphore(value: 0)
@@ -106,7 +106,7 @@ import Testing
         func databaseDidRollback(_ db: Database) {}
     }
 
-    @Test func whoeverRefusesAllCommitsIsTold() throws {
+    @Test func theErrorOfAnObserverThatRefusesAllCommitsIsThrown() throws {
         let world = try OutboxWorld()
         let db = try world.open()
         let veto = Veto()
@@ -162,7 +162,7 @@ import Testing
     ///     applies the first
     ///                                             applies the second, and removes its file
     ///                                             forgets the ids, 31 days later
-    ///     comes to the second
+    ///     reaches the second
     @Test func whatWasForgottenIsNotAppliedAgain() throws {
         let world = try OutboxWorld()
         let (slow, other) = (try world.open(as: "slow"), try world.open(as: "other"))
@@ -291,7 +291,7 @@ import Testing
             _ = try await onThread { Result { try world.rounds(db, .entries())() } }.get()
             for try await outcome in group { #expect(outcome == .applied) }
         }
-        try await eventually("nobody waits") { FolderNews.count(of: folder.path(of: .answers)) == 0 }
+        try await eventually("no sender waits") { FolderNews.count(of: folder.path(of: .answers)) == 0 }
     }
 
     /// Whatever has come while it failed: once all is well, the next command is applied at once.
@@ -334,7 +334,7 @@ import Testing
         #expect(try world.rounds(db, .entries())().applied == 20)
     }
 
-    /// **Rule X8**: a command that has failed is known to somebody, and does not become unknown while that owner waits for the next try.
+    /// **Rule X8**: a command that has failed is known to an owner, and does not become unknown while that owner waits for the next try.
     @Test func ownersThatKnowDifferentCommands() throws {
         let world = try OutboxWorld()
         let db = try world.open()
@@ -354,7 +354,7 @@ import Testing
         #expect(try knowsNot().setAside == 0)
         mayApply.change { $0 = true }
         #expect(try knows().applied == 1)
-        // Nobody came back for another one.
+        // No owner tries the next command again.
         mayApply.change { $0 = false }
         try world.outbox().submit(AddEntry(text: "b"))
         #expect(try knows().failed == 1)

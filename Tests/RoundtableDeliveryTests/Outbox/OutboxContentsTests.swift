@@ -9,9 +9,9 @@ import Testing
 @testable import RoundtableDelivery
 @testable import RoundtableFiles
 
-/// What is told of commands that are not applied: why they wait, why they were set aside, that they were dropped.
+/// What is reported about commands that are not applied: why they wait, why they were set aside, that they were dropped.
 @Suite struct OutboxContentsTests {
-    /// Rule X7: whoever says never is not asked again.
+    /// Rule X7: a command that a handler refuses for good is not tried again.
     @Test func aRefusalIsForGood() throws {
         let world = try OutboxWorld()
         let db = try world.open()
@@ -56,7 +56,7 @@ import Testing
         try db.close()
     }
 
-    @Test func eachReasonIsTold() throws {
+    @Test func eachReasonIsReported() throws {
         struct Other: OutboxCommand {
             static let name = "add-entry"
             static let version = 1
@@ -101,7 +101,7 @@ import Testing
         #expect(abs(try #require(first.nextTry).timeIntervalSince(clock.value) - 0.2) < 0.001)
         let second = try #require(contents.waiting.last)
         #expect(second.waitsFor == .earlierCommand(bad.id) && second.attempts == 0 && second.nextTry == nil)
-        // Files do not tell.
+        // Files do not show this.
         let files = try CommandOutbox.contents(forDatabaseAt: world.url).waiting
         #expect(files.map(\.waitsFor) == [.owner, .owner] && files.map(\.attempts) == [nil, nil])
         // As it is while its owner is about to remove it.
@@ -128,7 +128,7 @@ import Testing
         #expect(contents.waiting.map(\.waitsFor) == [.earlierFile(path: path), .owner])
     }
 
-    /// Rule X7: the new tries of a dead letter are counted anew, and told beside the old ones.
+    /// Rule X7: the new tries of a dead letter are counted from zero, and reported beside the old ones.
     @Test func theNewTriesOfADeadLetter() throws {
         let world = try OutboxWorld()
         let db = try world.open()
@@ -159,7 +159,7 @@ import Testing
         #expect(letter.newAttempts == 0 && letter.nextTry == nil && letter.newError == nil)
     }
 
-    /// Of dead letters that are tried again at different times, the owner wakes up for the first.
+    /// When dead letters are tried again at different times, the owner wakes up for the first.
     @Test func theEarliestOfTwoDeadLetters() throws {
         let world = try OutboxWorld()
         let db = try world.open()
@@ -179,8 +179,8 @@ import Testing
 
     // MARK: Dropping
 
-    /// Nobody drains: who drops, tells.
-    @Test func whoAskedIsToldThatALetterWasDropped() throws {
+    /// No owner drains: the process that drops the letter reports it.
+    @Test func theSenderLearnsThatALetterWasDropped() throws {
         let world = try OutboxWorld()
         let db = try world.open()
         var handlers = OutboxHandlers.entries { _ in throw Refused() }
@@ -195,7 +195,7 @@ import Testing
         #expect(world.files("questions").isEmpty && world.files("answers").isEmpty)
     }
 
-    @Test func whoAskedIsToldThatACommandWasDropped() throws {
+    @Test func theSenderLearnsThatACommandWasDropped() throws {
         let world = try OutboxWorld()
         let outbox = try world.outbox()
         let (one, two) = (try outbox.submit(AddEntry(text: "1")), try outbox.submit(AddEntry(text: "2")))

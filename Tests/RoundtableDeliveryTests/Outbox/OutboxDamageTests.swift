@@ -15,7 +15,7 @@ import Testing
         let name = try #require(CommandFileName(sender: sender, epoch: 1, stream: 1, number: number))
         let file = world.commands.appendingPathComponent("\(name)")
         try Data(bytes).write(to: file)
-        // Nobody is copying it.
+        // No process is copying it.
         let past = Date(timeIntervalSinceNow: -60)
         try FileManager.default.setAttributes([.modificationDate: past], ofItemAtPath: file.path)
     }
@@ -51,7 +51,7 @@ import Testing
         guard case .damaged = CommandFile.content(of: whole + [0]) else { return #expect(Bool(false), "longer") }
     }
 
-    @Test func damagedFilesDelayNobody() throws {
+    @Test func damagedFilesDelayNoCommand() throws {
         let world = try OutboxWorld()
         let outbox = try world.outbox("evil")
         try outbox.submit(AddEntry(text: "sound"))
@@ -114,7 +114,7 @@ import Testing
     }
 
     /// After the largest epoch there is none: two streams that both had it would be in no order.
-    @Test func aDamagedFileTellsOfNoEpoch() throws {
+    @Test func aDamagedFileAnnouncesNoEpoch() throws {
         let world = try OutboxWorld()
         _ = try world.outbox("s").submit(AddEntry(text: "0"))
         let stranger = try #require(CommandFileName(sender: "s", epoch: 8_999_999_999, stream: 9, number: 9))
@@ -126,8 +126,8 @@ import Testing
         #expect(try db.texts() == (0...20).map(String.init))
     }
 
-    /// Sockets, links to nothing and to themselves are no files that could be read some day: they delay nobody.
-    @Test func whatIsNoFileDelaysNobody() throws {
+    /// Sockets, links to nothing and to themselves are no files that could be read some day: they delay no command.
+    @Test func whatIsNoFileDelaysNoCommand() throws {
         let world = try OutboxWorld()
         let outbox = try world.outbox("evil")
         try outbox.submit(AddEntry(text: "1"))
@@ -140,7 +140,7 @@ import Testing
         try FileManager.default.createSymbolicLink(atPath: path(3), withDestinationPath: "nothing")
         try FileManager.default.createSymbolicLink(atPath: path(4), withDestinationPath: path(4))
         let db = try world.open()
-        // Of no form that anybody would move away.
+        // This name has no form that an owner would move away.
         try FileManager.default.createSymbolicLink(
             atPath: world.commands.appendingPathComponent("circle").path,
             withDestinationPath: "circle"
@@ -151,7 +151,7 @@ import Testing
         #expect(world.files() == ["circle"] && world.files("damaged").count == 4)
     }
 
-    /// What lies in the place of a question or an answer keeps nobody else from being answered.
+    /// What lies in the place of a question or an answer does not prevent other senders from being answered.
     @Test(arguments: ["questions", "answers"])
     func foldersInTheWayOfAnswers(place: String) throws {
         let world = try OutboxWorld()
@@ -169,7 +169,7 @@ import Testing
         let drain = world.rounds(db, OutboxHandlers.entries().played(events: events))
         try drain()
         for submission in submissions.dropFirst() { #expect(try submission.outcome(within: .zero) == .applied) }
-        // Told once, and not looked at again and again.
+        // It is reported once, and not examined again.
         #expect(try drain().nextTry == nil)
         #expect(events.value.count == 1 && events.value[0].hasPrefix("failed"), "\(events.value)")
         #expect(world.files("new").isEmpty)
@@ -240,7 +240,7 @@ import Testing
         let light = try world.outbox("b") { $0.maximumBytes = 600 }
         #expect(throws: OutboxError.self) { try light.submit(AddEntry(text: String(repeating: "x", count: 300))) }
         #expect(world.files().count == 3)
-        // There is room again once they are applied: it is counted anew.
+        // There is room again once they are applied: it is counted again.
         let db = try world.open()
         try world.rounds(db, .entries())()
         try few.submit(AddEntry(text: "4"))

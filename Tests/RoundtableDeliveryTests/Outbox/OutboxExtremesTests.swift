@@ -39,7 +39,7 @@ import Testing
         #expect(world.files().count == 4)
     }
 
-    /// Rule X7. A pause that is longer than any clock tells is one all the same, and later commands wait for it.
+    /// Rule X7. A pause that is longer than any clock can show is still a pause, and later commands wait for it.
     @Test func pausesWithoutEnd() throws {
         let world = try OutboxWorld()
         let db = try world.open()
@@ -95,9 +95,9 @@ import Testing
         #expect(try world.rounds(db, handlers.played(clock))().setAside == 1)
     }
 
-    /// A table that somebody has written into.
+    /// A stranger has written into the table.
     @Test(arguments: [Int.max, Int.max - 1, -1, Int.min], ["0", "9e18", "-9e18", "9e999", "-9e999"])
-    func countsAndTimesThatNobodyHasReached(attempts: Int, next: String) throws {
+    func countsAndTimesThatAreNeverReached(attempts: Int, next: String) throws {
         let world = try OutboxWorld()
         let db = try world.open()
         var handlers = OutboxHandlers.entries { _ in throw Refused() }

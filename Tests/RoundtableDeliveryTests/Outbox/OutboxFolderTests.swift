@@ -25,7 +25,7 @@ import Testing
         )
     }
 
-    /// Where no process can share a database, nobody would apply what is submitted beside it. The sender is told so, as an owner would be.
+    /// Where no process can share a database, no owner would apply what is submitted beside it. The sender gets the error that an owner would get.
     @Test func besideWhatIsNoDatabase() throws {
         let folder = try TemporaryFolder()
         let files = FileManager.default
@@ -104,7 +104,7 @@ import Testing
         #expect(try System.status(ofFileAt: db.path + "-outbox") == nil)
     }
 
-    /// By whatever name: links lead to one folder, and so does that of the database.
+    /// Whatever its name, a folder is one outbox: links lead to it, and so does the link of the database.
     @Test func oneFolderIsOneOutbox() throws {
         let (world, folder) = try place()
         try makeGroup(folder)
@@ -120,13 +120,13 @@ import Testing
         #expect(one.folder.databasePath == nil)
     }
 
-    /// Permissions: of the folder, if there is one; its group, too, where files get that of their folder.
+    /// The permissions are those of the folder, if there is one. So is the group, where files get the group of their folder.
     @Test(arguments: [0o700, 0o755, 0o770, 0o2770] as [mode_t])
-    func theFolderSaysWhoMayUseIt(mode: mode_t) throws {
+    func theFolderSaysWhichUsersMayUseIt(mode: mode_t) throws {
         let (world, folder) = try place()
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         #expect(chmod(folder.path, mode) == 0)
-        // That of the database is nobody's business.
+        // The mode of the database does not matter.
         let db = try world.open { $0.outboxFolder = folder }
         #expect(chmod(db.path, 0o604) == 0)
         try CommandOutbox(at: folder, as: "widget").submit(AddEntry(text: "a"))
@@ -137,7 +137,7 @@ import Testing
         #expect(file.st_mode & 0o777 == mode & 0o666)
     }
 
-    /// Rule X16: without a database, the folder above says who may use a new outbox.
+    /// Rule X16: without a database, the folder above says which users may use a new outbox.
     @Test(
         arguments: [
             (0o2770, 0o2770), (0o770, 0o2770), (0o777, 0o2777), (0o755, 0o750), (0o700, 0o700), (0o1777, 0o750),
@@ -192,13 +192,13 @@ import Testing
         #expect("\(missing)".contains("there is no database at \(path)") && "\(missing)".contains("handlers"))
         // Nothing was made of it.
         #expect(try System.status(ofFileAt: world.url.path) == nil)
-        // Who waits is told when it is made and has applied the command.
+        // The waiter is notified when the database has been created and the command applied.
         let outcome = Task { try await submission.outcome(within: .seconds(60)) }
         try await eventually("asked") { world.files("questions").count == 2 && world.files("answers").isEmpty }
         let db = try world.open { $0.outbox = .entries() }
         #expect(try await outcome.value == .applied)
         try db.close()
-        // With a database that nobody has open, it is an owner that is waited for.
+        // When no process has the database open, the sender waits for an owner.
         let later = try await outbox.submit(AddEntry(text: "b"))
         #expect(try await later.outcome(within: .zero) == .waiting)
 

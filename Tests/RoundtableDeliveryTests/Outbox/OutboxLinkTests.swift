@@ -70,7 +70,7 @@ import Testing
 
     private static let damaged = "evil.0000000001.00000001.000000000001.command"
 
-    /// As of a sender, then of an owner, then of who looks after it. What fails, fails.
+    /// Uses the outbox as a sender, then as an owner, then as a tool that maintains it. Errors are ignored or returned.
     ///
     /// - returns: the error of the submission, and that of the owner.
     private func useAll(_ world: OutboxWorld, _ db: SharedDatabase, _ events: Shared<[String]>) -> [any Error] {
@@ -113,14 +113,14 @@ import Testing
         let events = Shared<[String]>([])
         let errors = useAll(world, db, events)
         try outside.expectNoChange("\(part)")
-        // Whoever cannot go on says where.
+        // The process that cannot continue says where.
         let path = world.folder.file("db.sqlite-outbox/\(part)").path
         let expected = OutboxError.folderNotUsable(path: path, reason: "it is a symbolic link, which is not followed")
         if ["commands", "new"].contains(part) {
             #expect(errors.contains { $0 as? OutboxError == expected }, "\(errors)")
         }
-        let told = errors.map { "\($0)" } + events.value
-        if part != "owners" { #expect(told.contains { $0.contains(path) && $0.contains("symbolic link") }, "\(told)") }
+        let seen = errors.map { "\($0)" } + events.value
+        if part != "owners" { #expect(seen.contains { $0.contains(path) && $0.contains("symbolic link") }, "\(seen)") }
         #expect(try db.texts().allSatisfy { $0 == "a" })
     }
 

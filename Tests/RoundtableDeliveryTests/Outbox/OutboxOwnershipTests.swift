@@ -10,8 +10,8 @@ import Testing
 @testable import RoundtableDiagnostics
 @testable import RoundtableFiles
 
-/// Rule X15: who owns which folder. Two databases of one folder, and two folders of one database, are told; what was moved, copied, or restored is
-/// neither.
+/// Rule X15: which database owns which folder. Two databases of one folder, and two folders of one database, are reported. What was moved, copied,
+/// or restored is neither.
 @Suite struct OutboxOwnershipTests {
     private func open(_ url: URL, as author: String = "app", _ folder: URL? = nil) throws -> SharedDatabase {
         var options = SharedDatabase.Options()
@@ -19,8 +19,8 @@ import Testing
         return try SharedDatabase.open(at: url, schema: .unmanaged, as: author, options: options)
     }
 
-    /// By an owner that starts, and has applied one command.
-    private func told(_ db: SharedDatabase) throws -> [String] {
+    /// The events of an owner that starts, and has applied one command.
+    private func reported(_ db: SharedDatabase) throws -> [String] {
         let events = Shared<[String]>([])
         try CommandOutbox(db.outboxFolder, as: "widget").submit(AddEntry(text: "x"))
         let report = try HandDrain(db, OutboxHandlers.entries().played(events: events))()
@@ -44,17 +44,17 @@ import Testing
         try db.outboxFolder.names(in: .owners)?.count ?? 0
     }
 
-    // MARK: Told
+    // MARK: Reported
 
     @Test func twoDatabasesOfOneFolder() throws {
         let (one, two) = (try OutboxWorld(), try OutboxWorld())
         let folder = one.folder.file("group")
         let first = try one.open(as: "first") { $0.outboxFolder = folder }
         let second = try two.open(as: "second") { $0.outboxFolder = folder }
-        #expect(try told(first).isEmpty && findings(first).isEmpty)
-        #expect(try told(first).isEmpty)
-        #expect(try told(second) == ["other database: \(first.path), of first"])
-        #expect(try told(first) == ["other database: \(second.path), of second"])
+        #expect(try reported(first).isEmpty && findings(first).isEmpty)
+        #expect(try reported(first).isEmpty)
+        #expect(try reported(second) == ["other database: \(first.path), of first"])
+        #expect(try reported(first) == ["other database: \(second.path), of second"])
         let found = try #require(try findings(first).first)
         #expect(found.topic == .sharedOutbox && found.severity == .warning && found.location == first.outboxFolder.path)
         #expect(found.message.contains("applied to \(second.path), too, by 'second'"), "\(found.message)")
@@ -70,11 +70,11 @@ import Testing
         #expect(try findings(second).map(\.topic) == [.sharedOutbox])
         #expect(status.outbox?.otherDatabases.map(\.path) == [second.path])
         #expect(status.outbox?.otherDatabases.map(\.owner) == ["second"])
-        // One that is given up.
+        // A database that is abandoned.
         try second.close()
         try FileManager.default.removeItem(at: two.url)
         #expect(try findings(first).isEmpty)
-        #expect(try told(first).isEmpty && records(first) == 1)
+        #expect(try reported(first).isEmpty && records(first) == 1)
     }
 
     @Test func twoFoldersOfOneDatabase() throws {
@@ -82,15 +82,15 @@ import Testing
         let group = world.folder.file("group")
         let first = try world.open(as: "first")
         let second = try world.open(as: "second") { $0.outboxFolder = group }
-        #expect(try told(first).isEmpty && findings(first).isEmpty)
-        // Looked at only: nobody owns it yet.
+        #expect(try reported(first).isEmpty && findings(first).isEmpty)
+        // The folder is only looked at: no database owns it yet.
         try FileManager.default.createDirectory(
             at: group.appendingPathComponent("commands"),
             withIntermediateDirectories: true
         )
         #expect(try findings(second).isEmpty)
-        #expect(try told(second) == ["other folder: \(first.outboxFolder.path), of first"])
-        #expect(try told(first) == ["other folder: \(second.outboxFolder.path), of second"])
+        #expect(try reported(second) == ["other folder: \(first.outboxFolder.path), of first"])
+        #expect(try reported(first) == ["other folder: \(second.outboxFolder.path), of second"])
         var found = try #require(try findings(first).first)
         #expect(found.topic == .secondOutbox && found.severity == .notice && found.location == second.outboxFolder.path)
         #expect(
@@ -101,10 +101,10 @@ import Testing
         found = try #require(try findings(first).first)
         #expect(found.severity == .warning && found.message.contains("There, 1 command waits."), "\(found.message)")
         #expect(found.advice.contains("--folder \(second.outboxFolder.path.shellQuoted)"), "\(found.advice)")
-        // One that is given up.
+        // A folder that is abandoned.
         try FileManager.default.removeItem(at: group)
         #expect(try findings(first).isEmpty)
-        #expect(try told(first).isEmpty && rows(first) == [first.outboxFolder.path])
+        #expect(try reported(first).isEmpty && rows(first) == [first.outboxFolder.path])
     }
 
     /// **Rule X14**: a participant that has died applies no commands, although its slot still shows the folder.
@@ -141,23 +141,23 @@ import Testing
         #expect(try rows(db) == [db.outboxFolder.path])
     }
 
-    /// Of a copy of the database that has the same folder, the table says nothing; the folder does.
+    /// When a copy of the database has the same folder, the table does not show that; the folder does.
     @Test func aCopyWithTheSameFolder() throws {
         let world = try OutboxWorld()
         let group = world.folder.file("group")
         let db = try world.open { $0.outboxFolder = group }
-        #expect(try told(db).isEmpty)
+        #expect(try reported(db).isEmpty)
         try db.close()
         let url = world.folder.file("copy.sqlite")
         try FileManager.default.copyItem(at: world.url, to: url)
         let copy = try open(url, as: "copy", group)
-        #expect(try told(copy) == ["other database: \(db.path), of app"])
+        #expect(try reported(copy) == ["other database: \(db.path), of app"])
         #expect(try rows(copy) == [copy.outboxFolder.path])
     }
 
-    // MARK: Not told
+    // MARK: Not reported
 
-    /// A table that is not as we make it tells nothing, and keeps nothing from being applied.
+    /// A table that is not as we create it shows nothing, and prevents no command from being applied.
     @Test(arguments: [
         "UPDATE roundtable_outbox_folders SET database_inode = 'abc'",
         "UPDATE roundtable_outbox_folders SET inode = 1e300, owner = x'ff'",
@@ -169,13 +169,13 @@ import Testing
     func strayTables(sql: String) throws {
         let world = try OutboxWorld()
         let db = try world.open()
-        #expect(try told(db).isEmpty)
+        #expect(try reported(db).isEmpty)
         try db.write { try $0.execute(sql: sql) }
-        #expect(try told(db).isEmpty && findings(db).isEmpty)
+        #expect(try reported(db).isEmpty && findings(db).isEmpty)
     }
 
     /// Both of them, as containers of apps are, or the database alone, or the folder alone.
-    /// (A copy of one of them alone leaves two that share the other, which is told.)
+    /// (A copy of one of them alone leaves two that share the other, which is reported.)
     @Test(
         arguments: [
             ("db.sqlite db.sqlite-outbox", true), ("db.sqlite db.sqlite-outbox", false), ("db.sqlite", true),
@@ -187,7 +187,7 @@ import Testing
         let hasOwnFolder = !files.contains("-outbox")
         let group = world.folder.file("group")
         let db = try world.open { $0.outboxFolder = hasOwnFolder ? group : nil }
-        #expect(try told(db).isEmpty)
+        #expect(try reported(db).isEmpty)
         try db.close()
         let place = world.folder.file("moved")
         try FileManager.default.createDirectory(at: place, withIntermediateDirectories: false)
@@ -203,44 +203,44 @@ import Testing
         let folder = files == "group" ? place.appendingPathComponent("group") : hasOwnFolder ? group : nil
         let moved = try open(url, folder)
         #expect(try findings(moved).isEmpty)
-        #expect(try told(moved).isEmpty && findings(moved).isEmpty)
+        #expect(try reported(moved).isEmpty && findings(moved).isEmpty)
         #expect(try rows(moved) == [moved.outboxFolder.path] && records(moved) == 1)
     }
 
-    /// From a backup, or made anew, in its place.
+    /// The database is restored from a backup, or recreated, in its place.
     @Test(arguments: [true, false])
-    func restored(isMadeAnew: Bool) throws {
+    func restored(isRecreated: Bool) throws {
         let world = try OutboxWorld()
         let db = try world.open()
-        #expect(try told(db).isEmpty)
+        #expect(try reported(db).isEmpty)
         try db.close()
         let backup = world.folder.file("backup")
         try FileManager.default.copyItem(at: world.url, to: backup)
         try FileManager.default.removeItem(at: world.url)
-        if !isMadeAnew { try FileManager.default.moveItem(at: backup, to: world.url) }
+        if !isRecreated { try FileManager.default.moveItem(at: backup, to: world.url) }
         let restored = try world.open()
-        #expect(try told(restored).isEmpty && findings(restored).isEmpty)
+        #expect(try reported(restored).isEmpty && findings(restored).isEmpty)
         #expect(try records(restored) == 1)
     }
 
     // MARK: Records
 
-    /// What keeps an owner from leaving word keeps nobody from applying.
-    @Test func whereNoWordCanBeLeft() throws {
+    /// What prevents an owner from leaving a record does not prevent it from applying commands.
+    @Test func whereNoRecordCanBeLeft() throws {
         let world = try OutboxWorld()
         let db = try world.open()
-        #expect(try told(db).isEmpty)
+        #expect(try reported(db).isEmpty)
         let folder = try #require(try db.outboxFolder.names(in: .owners)).first
         let path = "\(db.outboxFolder.path(of: .owners))/\(try #require(folder))"
         try System.removeFile(at: path)
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
-        #expect(try told(db).isEmpty && findings(db).isEmpty)
+        #expect(try reported(db).isEmpty && findings(db).isEmpty)
         #expect(world.files("new").isEmpty)
-        // It looks all the same, and tells once.
+        // It still looks, and reports once.
         let other = try OutboxWorld()
         let second = try other.open(as: "second") { $0.outboxFolder = URL(fileURLWithPath: db.outboxFolder.path) }
         defer { try? second.close() }
-        #expect(try told(second).isEmpty)
+        #expect(try reported(second).isEmpty)
         let events = Shared<[String]>([])
         let drain = HandDrain(db, OutboxHandlers.entries().played(events: events))
         for text in ["a", "b"] {

@@ -276,10 +276,10 @@ import Testing
         #expect(OutboxRetryPolicy.attempt(after: recorded) == attempt)
     }
 
-    /// An unknown command waits since it was met; one that has failed elsewhere also since its next try was due.
+    /// An unknown command waits since it was first seen; one that has failed elsewhere also since its next try was due.
     @Test(arguments: [(nil, 10), (-5, 10), (3, 13), (20, 15)] as [(TimeInterval?, TimeInterval)])
     func howLongAnUnknownCommandWaits(next: TimeInterval?, expected: TimeInterval) {
-        // It was met 5 s ago.
+        // It was first seen 5 s ago.
         let end = policy().endOfGrace(firstMet: date, next: next.map { date + $0 }, at: date + 5)
         #expect(end == date + expected)
         let hurried = policy { $0.gracePeriod = .seconds(-1) }

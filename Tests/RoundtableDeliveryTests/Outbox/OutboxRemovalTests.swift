@@ -16,12 +16,12 @@ import Testing
     @testable import RoundtableGate
 #endif
 
-/// When the files of what is applied are removed, and that nobody who asks waits for it (rules X5, X10).
+/// When the files of applied commands are removed, and that no sender that asks waits for it (rules X5, X10).
 @Suite struct OutboxRemovalTests {
     private func wait(until time: Nanoseconds) { while MonotonicClock.now < time { sched_yield() } }
 
-    /// As the drain's thread does, on a disk that cannot sync.
-    @Test func whoAsksDoesNotWaitForTheDisk() throws {
+    /// The rounds run as on the drain's thread, on a disk that cannot sync.
+    @Test func aSenderThatAsksDoesNotWaitForTheDisk() throws {
         let world = try OutboxWorld()
         let db = try world.open()
         let rounds = OutboxRounds(of: db, handlers: .entries())
@@ -44,7 +44,7 @@ import Testing
         #expect(world.files().isEmpty && rounds.removalIsDue == nil)
     }
 
-    ///     the owner                  one who has asked         another, who asks the same
+    ///     the owner                  a sender that has asked   another that asks the same
     ///     a system call
     ///                                takes the answer
     ///                                                          asks
@@ -129,7 +129,7 @@ import Testing
             isLoss($0, of: old)
         }
         #expect(world.files().count == 1)
-        // Nor later: it was not this owner that the next one waits for.
+        // The file is not removed later either: the next owner does not wait for this one.
         try? rounds.removeDecided()
         #expect(world.files().count == 1)
         let new = try world.open(as: "new")
@@ -149,7 +149,7 @@ import Testing
         #expect(world.files().count < 5)
     }
 
-    /// The others go.
+    /// The other files are removed.
     @Test func aFileThatCannotBeRemoved() throws {
         let world = try OutboxWorld()
         let db = try world.open()

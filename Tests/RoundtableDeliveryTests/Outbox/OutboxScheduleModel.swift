@@ -7,7 +7,7 @@ import RoundtableUnitSupport
 @testable import RoundtableDelivery
 @testable import RoundtableFiles
 
-/// All sequences of choices, one after the other. A test makes the same choices again until it comes to the last one that has another
+/// All sequences of choices, one after the other. A test makes the same choices again until it reaches the last one that has another
 /// alternative.
 struct Choices {
     private var path: [(taken: Int, of: Int)] = []

@@ -34,8 +34,8 @@ import Testing
         #expect(world.files().count == 3 && world.files("new").isEmpty)
     }
 
-    /// Names that are not those of commands: they take up no room, keep no ids, and change no order.
-    @Test func otherNamesAreNobodysBusiness() throws {
+    /// Names that are not those of commands take up no room, keep no ids, and change no order.
+    @Test func otherNamesAreIgnored() throws {
         let world = try OutboxWorld()
         let db = try world.open()
         try world.outbox().submit(AddEntry(text: "0"))
@@ -74,12 +74,12 @@ import Testing
         #expect(try db.texts().isEmpty)
     }
 
-    /// The folder above is somebody else's, who lets others pass (0711): it cannot be synced, and need not be.
+    /// The folder above belongs to another user, who lets others pass (0711): it cannot be synced, and need not be.
     @Test(arguments: [EACCES, EPERM, EIO])
     func theFolderAboveCannotBeRead(errno: Int32) throws {
         let world = try OutboxWorld()
         // Before it is synced, the folder above is opened to make the outbox; and the outbox, to make what is in it, and to be synced, once by
-        // its path and once to be read. Who makes it opens each of its folders three times, to look into it and to set its permissions, and
+        // its path and once to be read. The process that makes it opens each folder three times, to look into it and to set its permissions, and
         // reads the folder around it, to clean up.
         let (own, making) = (4, 4 * (1 + OutboxFolder.Part.allCases.count))
         func submit(as sender: String, making: Int = 0) throws {
@@ -87,7 +87,7 @@ import Testing
             let outbox = try world.outbox(sender) { $0.durability = .machine }
             try System.withFaults(faults) { _ = try outbox.submit(AddEntry(text: sender)) }
         }
-        // Who makes the outbox has to be able to.
+        // The process that makes the outbox has to be able to.
         let error = #expect(throws: OutboxError.self) { try submit(as: "first", making: making) }
         #expect(
             "\(try #require(error))".hasPrefix(world.folder.url.path + ": "),
@@ -152,7 +152,7 @@ import Testing
     }
 
     /// A time that no date has.
-    @Test func anImpossibleTimeHarmsNobody() throws {
+    @Test func anImpossibleTimeDoesNoHarm() throws {
         let world = try OutboxWorld()
         _ = try place(try command(time: .max, version: 7).bytes, world)
         let db = try world.open()
@@ -169,7 +169,7 @@ import Testing
         let file = try place([UInt8](repeating: 7, count: 200), world)
         #expect(truncate(file.path, 200 << 20) == 0)
         let name = try #require(CommandFileName(file.lastPathComponent))
-        // Whoever reads on fails.
+        // A process that reads further fails.
         let content = try System.withFaults([Fault(.read, errno: EIO, skipping: 1)]) {
             try CommandFile.read(name, in: OpenFolder(at: world.commands.path), notOf: world.url.path)
         }

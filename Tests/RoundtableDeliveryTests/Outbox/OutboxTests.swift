@@ -68,7 +68,7 @@ import Testing
         #expect(try listing([2], [4, 2, 1]).isCut)
     }
 
-    /// **Rule X6**: two processes of one name, of which the one that began first goes on.
+    /// **Rule X6**: of two processes of one name, the one that began first continues.
     @Test func aListingThatMissesAFileOfAnotherProcess() throws {
         let world = try OutboxWorld()
         let db = try world.open()
@@ -155,7 +155,7 @@ import Testing
         let attempts = Shared<[String: Int]>([:])
         let handlers = OutboxHandlers.entries { command in
             attempts.change { $0[command.text, default: 0] += 1 }
-            // Some fail at first, whoever tries.
+            // Some fail at first, in every process.
             if command.text.hasSuffix("7"), attempts.value[command.text] == 1 { throw Refused() }
         }
         var owners: [SharedDatabase] = []
@@ -215,7 +215,7 @@ import Testing
         #expect(try db.texts() == ["other"])
         let next = try #require(report.nextTry)
         #expect(abs(next.timeIntervalSince(clock.value) - 0.1) < 0.001)
-        // Not before its time, whoever looks.
+        // It is not tried before its time, whichever owner looks.
         #expect(try world.rounds(db, handlers.played(clock))().failed == 0)
         clock.change { $0 += 0.11 }
         report = try drain()
@@ -249,7 +249,7 @@ import Testing
         #expect(try drain().setAside == 1)
         #expect(try db.outbox.deadLetters().count == 2)
         isBad.change { $0 = false }
-        // Nobody has asked for it.
+        // No process has requested it.
         #expect(try drain().applied == 0)
         try db.outbox.retry(one.id)
         #expect(try drain().applied == 1)
@@ -339,7 +339,7 @@ import Testing
         #expect(try drain().applied == 1)
     }
 
-    /// Errors of a full disk stay those of SQLite, and say what, where, who and what next.
+    /// Errors of a full disk stay those of SQLite, and say what failed, where, in which program, and what to do next.
     @Test func anErrorOfAFullDiskSaysWhatNext() throws {
         let world = try OutboxWorld()
         let db = try world.open()
@@ -413,7 +413,7 @@ import Testing
             #expect(try await submission.outcome(within: .seconds(20)) == .applied)
         }
         #expect(try await db.read { try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM entry") } == 20)
-        // The folder is taken away under it, and made again by whoever comes first.
+        // The folder is taken away under it, and made again by the process that comes first.
         try FileManager.default.moveItem(at: world.folder.file("db.sqlite-outbox"), to: world.folder.file("away"))
         let submission = try await world.outbox().submit(AddEntry(text: "again"))
         #expect(try await submission.outcome(within: .seconds(20)) == .applied)
@@ -425,7 +425,7 @@ import Testing
         var db: SharedDatabase? = try world.open { $0.outbox = .entries() }
         weak let seen = db
         db = nil
-        try await eventually("the database goes") { seen == nil }
+        try await eventually("the database is released") { seen == nil }
         let closed = try world.open { $0.outbox = .entries() }
         try closed.close()
         try await world.outbox().submit(AddEntry(text: "a"))
@@ -452,7 +452,7 @@ import Testing
         try db.close()
     }
 
-    @Test func ownTablesAreNobodysBusiness() async throws {
+    @Test func changesOfOwnTablesAreNotReported() async throws {
         let world = try OutboxWorld()
         let db = try world.open()
         let drain = world.rounds(db, .entries())
@@ -466,7 +466,7 @@ import Testing
         defer { observation.cancel() }
         try await outbox.submit(AddEntry(text: "b"))
         _ = try await onThread { Result { try drain() } }.get()
-        try await eventually("it is told") { !changes.value.isEmpty }
+        try await eventually("it is reported") { !changes.value.isEmpty }
         #expect(changes.value.map(\.tableNames) == [["entry"]])
     }
 }

@@ -7,10 +7,10 @@ import Testing
 @testable import RoundtableDelivery
 @testable import RoundtableFiles
 
-/// Folders of an outbox that go while somebody waits for what comes into them (rules X10, X14).
+/// Folders of an outbox that are removed while a process waits for what comes into them (rules X10, X14).
 @Suite(.timeLimit(.minutes(2))) struct OutboxWatchTests {
     /// The number of a removed folder is given to the next one, so that it looks the same.
-    @Test func anOwnerHearsOfFoldersThatAreMadeAnew() async throws {
+    @Test func anOwnerNoticesRecreatedFolders() async throws {
         let world = try OutboxWorld()
         let db = try world.open()
         let (isInside, mayGoOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
@@ -37,8 +37,8 @@ import Testing
         drain.cancel()
     }
 
-    /// Whoever asks puts the question again, into the new folder.
-    @Test func aSenderAsksAgainInFoldersThatAreMadeAnew() async throws {
+    /// A sender that waits writes its question again, into the new folder.
+    @Test func aSenderAsksAgainInRecreatedFolders() async throws {
         let world = try OutboxWorld()
         let db = try world.open()
         let round = world.rounds(db, .entries())

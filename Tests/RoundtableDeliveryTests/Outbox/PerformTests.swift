@@ -98,9 +98,9 @@ import Testing
         #expect(texts == ["a"])
     }
 
-    /// Another participant has the turn; another thread has the connection; a stranger has the lock.
+    /// Another participant holds the turn; another thread holds the connection; a stranger holds the lock.
     @Test(arguments: ["participant", "thread", "stranger"])
-    func withoutATurnItIsSubmitted(who: String) async throws {
+    func withoutATurnItIsSubmitted(holder: String) async throws {
         let (world, db) = try world()
         let other = try world.open(as: "other")
         let stranger = try DatabaseQueue(path: world.url.path)
@@ -110,7 +110,7 @@ import Testing
             mayGo.wait()
         }
         async let holding: Void = onThread {
-            switch who {
+            switch holder {
             case "participant": try? other.write(hold)
             case "thread": try? db.write(hold)
             default:
@@ -127,11 +127,11 @@ import Testing
         mayGo.signal()
         await holding
         #expect(world.files().count == 1)
-        // What was given up is not done later.
+        // The abandoned attempt is not made later.
         #expect(try await db.read { try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM entry") } == 0)
     }
 
-    @Test func whoMayNotOrCannotSubmits() async throws {
+    @Test func aProcessThatMayNotOrCannotWriteSubmits() async throws {
         let (world, db) = try world()
         #expect(try await !db.perform(AddEntry2(text: "a", stars: 1)).isApplied)
         let answer = try await SharedDatabase.openReadOnly(at: world.url, schema: .unmanaged, as: "reader")

@@ -69,7 +69,7 @@ import Testing
             #expect(entry.key == "a" && entry.metadata == Stamp(version: 10))
             #expect(try Self.counts.total(of: ["Camelot"], in: db)?.sum("version") == 15)
         }
-        // Whoever writes, and however.
+        // The table follows any writer, and any statement.
         try fixture.stranger().write { (db) throws in
             try db.execute(
                 sql: "UPDATE collection_people SET value = json_set(value, '$.address.city', 'Gaunes') WHERE key = 'a'"

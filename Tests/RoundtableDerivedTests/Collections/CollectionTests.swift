@@ -97,7 +97,7 @@ struct Stamp: Codable, Sendable, Equatable {
         }
     }
 
-    /// The cursor reads one at a time: it meets what is wrong when it gets there, and names it.
+    /// The cursor reads one at a time: it fails when it reaches what is wrong, and names it.
     @Test func whatCannotBeDecoded() throws {
         try db.write { (db) throws in
             for key in ["a", "b"] { try people.set(person(key), metadata: Stamp(version: 1), for: key, in: db) }
@@ -276,7 +276,7 @@ struct Stamp: Codable, Sendable, Equatable {
         try db.read { (db) throws in #expect(try people.count(in: db) == 0 && Player.fetchCount(db) == 0) }
     }
 
-    /// An equal value is no change; a touch is one. To observations and feeds of this participant and of others.
+    /// An equal value is no change; a touch is one. Observations and feeds of this participant and of others show this.
     @Test(.timeLimit(.minutes(1))) func changesAreAnnounced() async throws {
         let other = try Self.open(url, "other")
         var own = db.changes(in: people).makeAsyncIterator()
@@ -289,7 +289,7 @@ struct Stamp: Codable, Sendable, Equatable {
         #expect(try await own.next()?.author == "app")
         #expect(try await others.next()?.tables == .some(["collection_people"]))
         #expect(try await values.next() == "A")
-        // Were this told, it would come before the next.
+        // If this were reported, it would come before the next change.
         try await db.write { (db) throws in
             #expect(try !people.set(Person(name: "A"), for: "a", in: db))
             #expect(try !people.set(Person(name: "A"), metadata: nil, for: "a", in: db))

@@ -9,7 +9,7 @@ import Testing
 @testable import RoundtableDerived
 @testable import RoundtableGate
 
-/// How what is derived becomes complete, and what keeps it from that (rule E6).
+/// How derived tables become complete, and what prevents that (rule E6).
 @Suite struct BuildingTests {
     private let fixture: DerivedTableFixture
     init() throws { fixture = try DerivedTableFixture() }
@@ -48,7 +48,7 @@ import Testing
         try plain.close()
     }
 
-    /// Of the events of a participant.
+    /// Collects events of a participant.
     private final class Events: Sendable {
         let steps = Shared<[DerivedTableProgress]>([])
         let failures = Shared<[any Error]>([])
@@ -136,7 +136,7 @@ import Testing
         #expect(events.failures.value.count == 1)
     }
 
-    /// A field whose function throws an error of SQLite's at one row, as often as it is told to.
+    /// A field whose function throws an error of SQLite's at one row, as often as requested.
     private struct Failing {
         let attempts = Shared(0)
         let index: SecondaryIndex

@@ -10,7 +10,7 @@ import enum RoundtableTestSupport.DerivedTableWorld
 @testable import RoundtableCore
 @testable import RoundtableDerived
 
-/// Tables and columns that are called like something in our statements; statements that fail; those who follow a table that is recreated.
+/// Tables and columns that are called like something in our statements; statements that fail; followers of a table that is recreated.
 @Suite(.timeLimit(.minutes(1))) struct DerivedTableNameTests {
     private let fixture: DerivedTableFixture
     init() throws { fixture = try DerivedTableFixture() }
@@ -69,7 +69,7 @@ import enum RoundtableTestSupport.DerivedTableWorld
         }
     }
 
-    /// A trigger could not tell such a table from its row.
+    /// A trigger could not distinguish such a table from its row.
     @Test(arguments: ["new", "OLD"]) func namesOfRows(name: String) throws {
         let index = SecondaryIndex("ix", version: 1, of: name, fields: [.init("value", "v")])
         #expect(throws: DerivedTableError.self) {
@@ -120,7 +120,7 @@ import enum RoundtableTestSupport.DerivedTableWorld
         }
     }
 
-    /// By a migration of another process, or by a stranger: who follows the view goes on.
+    /// A migration of another process, or a stranger, recreates the table: a follower of the view continues.
     @Test(arguments: [true, false]) func updatesOfATableThatIsRecreated(byAMigration: Bool) async throws {
         let recreating = """
             CREATE TABLE n (id INTEGER PRIMARY KEY, txt TEXT, more); INSERT INTO n SELECT id, txt, 1 FROM t; DROP TABLE t;
@@ -129,18 +129,18 @@ import enum RoundtableTestSupport.DerivedTableWorld
         let view = MaterializedView("vw", version: 1, of: "t", sortedBy: [.ascending("txt")])
         let first = migrator("CREATE TABLE t (id INTEGER PRIMARY KEY, txt TEXT); INSERT INTO t VALUES (1, 'round')")
         let db = try fixture.open([view], migrator: first)
-        let told = Shared<[String]>([])
+        let received = Shared<[String]>([])
         let following = Task {
             do {
                 for try await update in view.updates(in: db) {
-                    told.change { $0.append("\(update.contents.groups.first?.keys.count ?? 0)") }
+                    received.change { $0.append("\(update.contents.groups.first?.keys.count ?? 0)") }
                 }
             } catch {
-                told.change { $0.append("\(error)") }
+                received.change { $0.append("\(error)") }
             }
         }
         defer { following.cancel() }
-        try await eventually("the first") { told.value == ["1"] }
+        try await eventually("the first") { received.value == ["1"] }
         var writer = db
         if byAMigration {
             var second = first
@@ -150,6 +150,6 @@ import enum RoundtableTestSupport.DerivedTableWorld
             try await fixture.stranger().write { try $0.execute(sql: recreating) }
         }
         try await writer.write { try $0.execute(sql: "INSERT INTO t VALUES (2, 'x', 1), (3, 'y', 1)") }
-        try await eventually("the last, not \(told.value)") { told.value.last == "3" }
+        try await eventually("the last, not \(received.value)") { received.value.last == "3" }
     }
 }

@@ -102,7 +102,7 @@ import func RoundtableTestSupport.eventually
             if number % 20 == 0, let trigger = RandomStatements.triggers.dropFirst(number / 20 - 1).first {
                 try stranger.write { try $0.execute(sql: trigger) }
                 try db.write { _ in }
-                try RoundtableTestKit.eventually("what was made anew is built") {
+                try RoundtableTestKit.eventually("what was recreated is built") {
                     try db.read { try StoredDerivedTable.fetchAll($0).allSatisfy { $0.state == .ready } }
                 }
             }
@@ -290,7 +290,7 @@ import func RoundtableTestSupport.eventually
 
     // MARK: Notes
 
-    /// Inserts that come to nothing leave notes; the next one takes them away.
+    /// Inserts that have no effect leave notes; the next one removes them.
     @Test func notesDoNotGather() throws {
         let db = try open(Self.coded, Self.values)
         let stranger = try fixture.stranger()

@@ -73,7 +73,7 @@ import Testing
         #expect(try db.read { try Self.counts.total(in: $0)?.count } == 2)
     }
 
-    /// As the program leaves it that dies between putting aside and upgrading: another one, of the former release, builds it anew.
+    /// A program dies between putting tables aside and upgrading: another program, of the former release, rebuilds them.
     @Test func whatWasPutAside() async throws {
         let db = try fixture.open([Self.sizes, Self.counts], migrator: Self.migrator())
         let registry = try DerivedTableRegistry(DerivedTableSet(revision: 2, [Self.counts]))
@@ -88,7 +88,7 @@ import Testing
         }
         #expect(try await db.read { try Self.counts.total(in: $0)?.count } == 3)
         try await db.write { _ in }
-        try await eventually("it is built anew") { (try? await db.read { try Self.sizes.count(in: $0) }) == 3 }
+        try await eventually("it is rebuilt") { (try? await db.read { try Self.sizes.count(in: $0) }) == 3 }
     }
 
     @Test func schemaChangesOutsideOfMigrations() async throws {
@@ -98,7 +98,7 @@ import Testing
             try db.execute(sql: Self.dropNote + "; INSERT INTO item (size) VALUES (3)")
         }
         try await db.write { _ in }
-        try await eventually("they are built anew") {
+        try await eventually("they are rebuilt") {
             (try? await db.read { db in
                 try Self.sizes.count(in: db) == 3 && Self.counts.total(in: db)?.count == 3
             }) == true
@@ -107,7 +107,7 @@ import Testing
 
     // MARK: What others do
 
-    /// Nobody is given rows that do not follow the table.
+    /// No reader gets rows that do not follow the table.
     @Test(arguments: [
         """
         CREATE TABLE new (id INTEGER PRIMARY KEY, size INTEGER, code TEXT, note TEXT); INSERT INTO new SELECT * FROM item;
@@ -123,7 +123,7 @@ import Testing
         let error = DerivedTableError.notFollowing(path: db.path, name: "counts", table: "item")
         await #expect(throws: error) { try await db.read { try Self.counts.total(in: $0) } }
         try await db.write { _ in }
-        try await eventually("it is built anew") {
+        try await eventually("it is rebuilt") {
             (try? await db.read { try Self.counts.total(in: $0)?.count }) == 3
         }
     }
@@ -144,11 +144,11 @@ import Testing
         await #expect(throws: error) { try await db.read { try Self.counts.total(in: $0) } }
         try await stranger.write { try $0.execute(sql: "ALTER TABLE other RENAME TO item") }
         try await db.write { _ in }
-        try await eventually("it is built anew") {
+        try await eventually("it is rebuilt") {
             (try? await db.read { try Self.counts.total(in: $0)?.count }) == 2
         }
-        // Not told of what could not be made.
-        try await eventually("it is told") { !events.value.isEmpty }
+        // A table that could not be built is not reported.
+        try await eventually("it is reported") { !events.value.isEmpty }
         #expect(events.value == ["counts"])
     }
 
@@ -166,7 +166,7 @@ import Testing
 
     // MARK: Formats
 
-    /// Of a later version of Roundtable, read by this one.
+    /// The format is of a later version of Roundtable, and is read by this one.
     @Test func aLaterFormat() throws {
         try fixture.open([Self.counts], migrator: Self.migrator()).close()
         try fixture.stranger().write { db in

@@ -85,7 +85,7 @@ import enum RoundtableTestSupport.DerivedTableWorld
         #expect(lowered.1.different == ["sums": .version(declared: 1, stored: 2)])
         let old = try #require(difference { _ = try fixture.open([Self.sums(), Self.fields]) })
         #expect(old.kind == "too old" && old.1.extra == ["fields"])
-        // Whoever declares nothing is not compared; nor is who only reads.
+        // A program that declares nothing is not compared; nor is one that only reads.
         try SharedDatabase.open(at: fixture.url, schema: .unmanaged, as: "tool").close()
         let schema = SharedSchema(
             DerivedTableWorld.migrator(),
@@ -137,7 +137,7 @@ import enum RoundtableTestSupport.DerivedTableWorld
         }
     }
 
-    /// A program that only reads is told as well.
+    /// A program that only reads gets the error as well.
     @Test func anotherDefinitionInUse() throws {
         let db = try fixture.open([Self.sums()])
         let error = #expect(throws: DerivedTableError.self) {
@@ -188,12 +188,12 @@ import enum RoundtableTestSupport.DerivedTableWorld
         }
     }
 
-    /// **Rule E6**: what is half built goes on where it was, and what is written meanwhile is derived.
-    @Test func buildingGoesOn() throws {
+    /// **Rule E6**: building continues where it stopped, and what is written meanwhile is derived.
+    @Test func buildingContinues() throws {
         let plain = try fixture.open([])
         try insertItems(5000, plain)
         try plain.close()
-        // As if it had died after the upgrade.
+        // The state is as if the program had died after the upgrade.
         let described = try DerivedTableRegistry(DerivedTableSet(revision: 1, [Self.sums()]))
         let sums = described.derivedTables[0]
         let queue = try fixture.stranger()
@@ -296,13 +296,13 @@ import enum RoundtableTestSupport.DerivedTableWorld
         }
         try expect(.triggersMissing, .brokenDerivedTable)
         try await db.write { try $0.execute(sql: "INSERT INTO item (id, box, name, size) VALUES (2, 'a', 'n', 6)") }
-        try await eventually("it is built anew") {
+        try await eventually("it is rebuilt") {
             (try? await db.read { try Self.sums().total(of: ["a"], in: $0)?.sum("size", as: Int.self) }) == 11
         }
         // On another thread, and not before it is done.
-        try await eventually("it is told") { events.value == ["sums"] }
+        try await eventually("it is reported") { events.value == ["sums"] }
         try expect(.ready, nil)
-        // A younger trigger that ends statements comes to fire after those of the derived table.
+        // A younger trigger that ends statements fires after those of the derived table.
         try await stranger.write { db in
             try db.execute(
                 sql: """
@@ -312,7 +312,7 @@ import enum RoundtableTestSupport.DerivedTableWorld
             )
         }
         try await db.write { try $0.execute(sql: "INSERT INTO item (id, box, name, size) VALUES (4, 'a', 'n', 99)") }
-        try await eventually("it is built anew") {
+        try await eventually("it is rebuilt") {
             (try? await db.read { try Self.sums().total(of: ["a"], in: $0)?.sum("size", as: Int.self) }) == 209
         }
     }

@@ -12,7 +12,7 @@ import enum RoundtableTestSupport.ViewWitness
 @testable import RoundtableCore
 @testable import RoundtableDerived
 
-/// What is derived follows from the base tables, after every transaction of anybody (rules E2, E3).
+/// What is derived follows from the base tables, after every transaction of any program (rules E2, E3).
 @Suite struct DerivedTableTests {
     @Test(.long(), arguments: [1, 2]) func randomTransactions(_ round: Int) throws {
         let fixture = try DerivedTableFixture()

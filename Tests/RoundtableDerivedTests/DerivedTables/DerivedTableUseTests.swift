@@ -82,7 +82,7 @@ import Testing
         }
     }
 
-    /// The log of a view, from which changes are told, does not grow for ever, however its changes come.
+    /// The log of a view, from which changes are reported, does not grow without bound, however its changes come.
     @Test(arguments: [0, 1]) func theLogIsShort(afterInserting count: Int) throws {
         try db.write { db in
             for id in 0..<count {
@@ -117,7 +117,7 @@ import Testing
     }
 
     /// SQLite connects the table of words when the first statement is compiled whose triggers name it: that is no change of the schema.
-    @Test(.timeLimit(.minutes(1))) func writesAreToldByTable() async throws {
+    @Test(.timeLimit(.minutes(1))) func writesAreReportedByTable() async throws {
         try db.close()
         let second = try fixture.open([Self.inbox, Self.places, Self.words, Self.dates], migrator: migrator)
         var changes = second.changes(in: Table("message")).makeAsyncIterator()
@@ -136,7 +136,7 @@ import Testing
     }
 
     /// The steps of building write no table of the user's.
-    @Test(.timeLimit(.minutes(1))) func buildingIsTold() async throws {
+    @Test(.timeLimit(.minutes(1))) func buildingIsReported() async throws {
         let fixture = try DerivedTableFixture()
         let first = try fixture.open([], migrator: migrator)
         try await first.write { db in
@@ -164,7 +164,7 @@ import Testing
         }
     }
 
-    /// By a participant and by a program that knows nothing of Roundtable.
+    /// A participant writes, and a program that knows nothing of Roundtable.
     @Test(.timeLimit(.minutes(1))) func updatesOfAView() async throws {
         let stranger = try fixture.stranger()
         var updates = Self.inbox.updates(in: db, limit: 3).makeAsyncIterator()

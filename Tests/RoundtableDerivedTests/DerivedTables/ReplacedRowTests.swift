@@ -11,7 +11,7 @@ import enum RoundtableTestSupport.DerivedTableWorld
 @testable import RoundtableHistory
 @testable import RoundtableTables
 
-/// REPLACE deletes rows without firing their triggers: what is derived of them goes (rule E3), and the history tells of it (rule H7).
+/// REPLACE deletes rows without firing their triggers: what is derived of them is removed (rule E3), and the history records it (rule H7).
 @Suite struct ReplacedRowTests {
     private static let index = SecondaryIndex("ix", version: 1, of: "t", fields: [.init("v")])
 
@@ -69,7 +69,7 @@ import enum RoundtableTestSupport.DerivedTableWorld
         var email: String
     }
 
-    /// A default that is another one each time tells nothing; the row that goes does so because of another column.
+    /// A default that differs each time shows nothing; the row is removed because of another column.
     @Test func defaultsThatVary() throws {
         let fixture = try DerivedTableFixture()
         var migrator = DatabaseMigrator()
@@ -99,7 +99,7 @@ import enum RoundtableTestSupport.DerivedTableWorld
         )
     }
 
-    /// The same as what SQLite puts into a column of that type.
+    /// The value of a default is the same as SQLite puts into a column of that type.
     @Test(arguments: ["INTEGER", "TEXT", "", "REAL", "NUMERIC"]) func valuesOfDefaults(_ type: String) throws {
         let queue = try DatabaseQueue()
         try queue.write { db in
@@ -157,7 +157,7 @@ import enum RoundtableTestSupport.DerivedTableWorld
         )
     }
 
-    /// The row in the way goes, and takes along the one that was to be moved there.
+    /// The row in the way is removed, and with it the row that was to be moved there.
     @Test func rowIDsThatCascade() throws {
         try expectAgreement(
             "k TEXT PRIMARY KEY, v INTEGER, p REFERENCES t ON DELETE CASCADE",
@@ -180,7 +180,7 @@ import enum RoundtableTestSupport.DerivedTableWorld
 
     // MARK: Triggers of others
 
-    /// A trigger that fires before is not taken for one that may keep ours from firing, nor the other way round.
+    /// A trigger that fires before is not taken for one that may prevent ours from firing, nor the reverse.
     @Test(arguments: [
         ("x AFTER INSERT", true), ("\"x\"AFTER INSERT", true), ("[x y]AFTER INSERT", true),
         ("'x'/**/AFTER INSERT", true),

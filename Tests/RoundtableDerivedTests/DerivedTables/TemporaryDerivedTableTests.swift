@@ -16,7 +16,7 @@ import Testing
         var text: String
     }
 
-    /// The same four, under names of their own.
+    /// The four kinds of derived tables, each under its own name.
     private struct Four {
         let view: MaterializedView
         let index: SecondaryIndex
@@ -193,7 +193,7 @@ import Testing
         let second = try openReader([broken])
         let error = #expect(throws: DerivedTableError.self) { try second.read { db in _ = try broken.count(in: db) } }
         #expect(error.map(String.init(describing:))?.contains("weight") == true)
-        // Reading goes on, and a schema change is noticed.
+        // Reading continues, and a schema change is noticed.
         try writer.write { db in try db.execute(sql: "ALTER TABLE item ADD COLUMN weight INTEGER") }
         #expect(try second.read { db in try broken.count(in: db) } == 40)
     }

@@ -7,7 +7,7 @@ import Testing
 @testable import RoundtableCore
 @testable import RoundtableDerived
 
-/// What a view tells of its changes, where it is not told by the log alone (rule E8).
+/// What a view reports of its changes, where the log alone does not show it (rule E8).
 @Suite struct ViewChangesTests {
     private static let view = MaterializedView(
         "list",
@@ -103,7 +103,7 @@ import Testing
         var contents = try #require(undone.value)
         #expect(try !changes(since: &contents).isEmpty)
         #expect(contents.groups.map { $0.keys.compactMap(\.integer) } == [[1, 3]])
-        // And more on top of that.
+        // More is written on top of that.
         var second = try #require(undone.value)
         try insert(4...4)
         #expect(try !changes(since: &second).isEmpty)
@@ -124,8 +124,8 @@ import Testing
         #expect(ViewKey([composed.databaseValue]) != ViewKey([decomposed.databaseValue]))
     }
 
-    /// Each row that looks different is told, whatever else happens.
-    @Test(arguments: [nil, 3]) func allThatChangedIsTold(limit: Int?) throws {
+    /// Each row that looks different is reported, whatever else happens.
+    @Test(arguments: [nil, 3]) func allThatChangedIsReported(limit: Int?) throws {
         var random = SeededGenerator()
         func number(_ range: ClosedRange<Int>) -> Int { .random(in: range, using: &random) }
         func names() throws -> [Int64: String] {
@@ -152,15 +152,15 @@ import Testing
             let changes = try db.read { [old] db in
                 var now = old
                 let changes = try Self.view.changes(since: &now, in: db)
-                return (told: changes, now: now)
+                return (reported: changes, now: now)
             }
             contents = changes.now
             let now = try names()
-            let told = Set(changes.told.updated.map { contents.groups[$0.group].keys[$0.row].integer })
+            let updated = Set(changes.reported.updated.map { contents.groups[$0.group].keys[$0.row].integer })
             let shown = Set(contents.groups.flatMap(\.keys)).intersection(old.groups.flatMap(\.keys)).map(\.integer)
-            let missed = shown.compactMap { $0 }.filter { before[$0] != now[$0] && !told.contains($0) }
+            let missed = shown.compactMap { $0 }.filter { before[$0] != now[$0] && !updated.contains($0) }
             #expect(missed == [], "\(statements)")
-            #expect(changes.told.applied(to: old.groups, giving: contents.groups) == contents.groups)
+            #expect(changes.reported.applied(to: old.groups, giving: contents.groups) == contents.groups)
             before = now
         }
     }

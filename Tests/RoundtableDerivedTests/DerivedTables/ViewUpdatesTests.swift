@@ -36,19 +36,19 @@ import Testing
 
     /// - parameter isSuspended: whether there is no connection to observe on any more.
     @Test(.timeLimit(.minutes(1)), arguments: [false, true])
-    func closingEndsWhoWaits(isSuspended: Bool) async throws {
-        let told = Shared(0)
+    func closingEndsAFollowerThatWaits(isSuspended: Bool) async throws {
+        let received = Shared(0)
         let following = Task { [db] in
-            for try await _ in Self.view.updates(in: db) { told.change { $0 += 1 } }
+            for try await _ in Self.view.updates(in: db) { received.change { $0 += 1 } }
         }
-        try await eventually("the first") { told.value == 1 }
+        try await eventually("the first") { received.value == 1 }
         if isSuspended { _ = await db.suspend(deadline: .now + .seconds(10)) }
         try db.close()
         try await following.value
-        #expect(told.value == 1)
+        #expect(received.value == 1)
     }
 
-    @Test(.timeLimit(.minutes(1))) func closingEndsWhoDoesNotWait() async throws {
+    @Test(.timeLimit(.minutes(1))) func closingEndsAFollowerThatDoesNotWait() async throws {
         var updates = Self.view.updates(in: db).makeAsyncIterator()
         var unread = Self.view.updates(in: db).makeAsyncIterator()
         _ = try #require(try await updates.next())
@@ -67,13 +67,13 @@ import Testing
         #expect(error?.resultCode == .SQLITE_MISUSE && error?.message?.contains(db.path) == true)
     }
 
-    /// Whoever has stopped is no business of the database any more.
+    /// The database forgets a follower that has stopped.
     @Test(.timeLimit(.minutes(1))) func whatHasEndedIsForgotten() async throws {
         for _ in 1...3 {
             for try await _ in Self.view.updates(in: db) { break }
         }
         let following = Task { [db] in for try await _ in Self.view.updates(in: db) {} }
-        try await eventually("somebody follows") { db.observatory.followerCount == 1 }
+        try await eventually("one task follows") { db.observatory.followerCount == 1 }
         following.cancel()
         try await following.value
         #expect(db.observatory.followerCount == 0)
@@ -103,7 +103,7 @@ import Testing
 
     // MARK: Waiting
 
-    /// For whoever does not read, the newest wake-up is kept, and no others: that reads all there is, and what is kept does not grow.
+    /// For a follower that does not read, only the newest wake-up is kept: it leads to a read of everything, and the buffer does not grow.
     @Test(.timeLimit(.minutes(1))) func onlyTheNewestWakeIsKept() async throws {
         let wakes = Shared(0)
         let reader = try Self.open(fixture) { options in

@@ -86,10 +86,10 @@ import Testing
             return try fleet.report(findings: queue.read { try Invariants.integrity(of: $0) })
         }
         #expect(report.isClean, "\(report)")
-        // It says how many transactions met the full disk, or that none could.
+        // It says how many transactions hit the full disk, or that none could.
         print("aFullDisk: \(report)")
         if report.skipped.isEmpty {
-            #expect(report.check.failed + report.check.unknown > 0, "no transaction met the full disk: \(report)")
+            #expect(report.check.failed + report.check.unknown > 0, "no transaction hit the full disk: \(report)")
         }
     }
 

@@ -66,7 +66,7 @@
         }
 
         let folder: Folder
-        /// What nobody but the superuser may read.
+        /// What only the superuser may read.
         let marker = "secret-\(UUID().uuidString)"
         let data, treasure, store, temporary, template, programs, log: String
 

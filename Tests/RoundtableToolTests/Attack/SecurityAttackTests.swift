@@ -126,7 +126,7 @@
             }
         }
 
-        /// The databases of the treasure that SQLite may meet, because it opens databases by their paths (SR4).
+        /// The databases of the treasure that SQLite may open, because it opens databases by their paths (SR4).
         private var databases: Set<String> {
             switch command {
             case .restore, .promote: ["database", "app.db"]
@@ -212,7 +212,7 @@
             for name in try FileManager.default.contentsOfDirectory(atPath: source) {
                 try FileManager.default.copyItem(atPath: "\(source)/\(name)", toPath: "\(world.data)/\(name)")
             }
-            // Who may write the outbox decides what is in it.
+            // A user who may write the outbox decides what is in it.
             for name in ["", "/commands", "/new", "/questions", "/answers", "/damaged", "/owners", "/collected"] {
                 _ = chmod("\(world.data)/app.db-outbox\(name)", 0o777)
             }
@@ -343,7 +343,7 @@
             for line in lines where line.hasPrefix("opened ") {
                 let words = line.split(separator: " ")
                 let path = String(words[1].dropFirst(world.treasure.count + 1))
-                // Who looks at a database lists its folder.
+                // A command that looks at a database lists its folder.
                 if databases.contains(path) || isOfDatabase(path) || (path.isEmpty && !databases.isEmpty) { continue }
                 let isReading =
                     Int32(words[4], radix: 16).map { $0 & O_ACCMODE == O_RDONLY && $0 & O_CREAT == 0 } == true

@@ -50,7 +50,7 @@ struct TermKeeper: Sendable {
     }
 
     /// The error of a database that is fenced already. The participants that are open learn of it, too, in case the last supervisor died
-    /// before it told them.
+    /// before it notified them.
     static func refusal(_ fence: FenceStatus, databasePath path: String) -> ToolError {
         // A participant without a control block looks for the mark by itself.
         (try? ControlBlock.open(forDatabaseAt: path, writable: true))?.announceFence()

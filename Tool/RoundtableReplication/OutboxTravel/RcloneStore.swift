@@ -104,24 +104,24 @@ final class RcloneStore: OutboxStore {
             folders: folders
         )
         var deadline: ContinuousClock.Instant?
-        var isTold = false
+        var isSignaled = false
         while true {
             if let output = try run.wait(upTo: 100) {
                 if output.exit == .status(0) { return output }
                 if case .status(let code) = output.exit, codes.contains(code) { return output }
-                if isTold { throw Ended() }
+                if isSignaled { throw Ended() }
                 throw RcloneFailure.problem(output, of: url)
             }
             switch ending.request {
             case .none: continue
             case .end: deadline = deadline ?? .now + Self.grace
-            case .kill: if !isTold { deadline = .now }
+            case .kill: if !isSignaled { deadline = .now }
             }
             guard let end = deadline, .now >= end else { continue }
-            run.signal(isTold ? SIGKILL : SIGTERM)
+            run.signal(isSignaled ? SIGKILL : SIGTERM)
             // A stopped program handles no signal.
             run.signal(SIGCONT)
-            isTold = true
+            isSignaled = true
             deadline = .now + Self.graceAfterSignal
         }
     }

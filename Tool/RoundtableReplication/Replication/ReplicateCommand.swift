@@ -13,7 +13,7 @@ package struct ReplicateCommand: ParsableCommand {
         abstract: "Replicate a database by Litestream, and watch over it.",
         discussion: """
             Runs an installed Litestream (https://litestream.io), version 0.5 or later, until Ctrl-C or SIGTERM, and starts it again when it \
-            ends. Meanwhile, the programs that share the database leave checkpoints to it, without being told. 'roundtable status' and \
+            ends. Meanwhile, the programs that share the database leave checkpoints to it, without configuration. 'roundtable status' and \
             'roundtable doctor' show its state.
 
             Credentials come from the environment, as Litestream's documentation says: for S3, LITESTREAM_ACCESS_KEY_ID and \

@@ -44,7 +44,7 @@ struct ReplicationMonitor {
     /// How long to wait before Litestream is started again, in seconds.
     var pause: Double { Double(Self.backoff.pause(after: failedStarts)) / 1e9 }
 
-    /// Whether commits may be missing in the replica after Litestream was told to end at `time`: it was failing then, or has failed since.
+    /// Whether commits may be missing in the replica after Litestream was asked to end at `time`: it was failing then, or has failed since.
     func mayMissCommits(sinceEnding time: Date) -> Bool {
         status.state == .failing || lastError.map { $0.at >= time } ?? false
     }

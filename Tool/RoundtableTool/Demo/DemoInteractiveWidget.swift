@@ -8,7 +8,7 @@ import Synchronization
 /// snapshot file that the app publishes.
 final class DemoInteractiveWidget: Sendable {
     /// The report of the widget.
-    struct Told: Codable, Equatable, Sendable {
+    struct Report: Codable, Equatable, Sendable {
         var run: UUID
         var submitted = 0
         /// The last entry that the snapshot file showed.
@@ -95,9 +95,9 @@ final class DemoInteractiveWidget: Sendable {
         }
     }
 
-    var told: Told {
+    var report: Report {
         state.withLock { state in
-            Told(
+            Report(
                 run: run,
                 submitted: state.submitted,
                 seen: state.seen,

@@ -29,7 +29,7 @@ struct PeerReport: Codable, Equatable, Sendable {
     /// What a reader has seen; nil for other roles.
     var seen: DemoWidget.Seen?
     /// The report of an interactive widget; nil for other roles.
-    var interactive: DemoInteractiveWidget.Told?
+    var interactive: DemoInteractiveWidget.Report?
     /// The number of times that the app has written the snapshot file; nil for other processes.
     var snapshots: Int?
 
@@ -165,19 +165,19 @@ struct PeerWork {
         let following = widget.follow()
         defer {
             following.cancel()
-            report.interactive = widget.told
+            report.interactive = widget.report
         }
         while Self.now < end {
             let began = Self.now
             try widget.submit()
             waits.record(Self.now - began)
             report.count += 1
-            report.interactive = widget.told
+            report.interactive = widget.report
             reportIfDue()
             Thread.sleep(forTimeInterval: Self.submitInterval)
         }
         try widget.waitForLast(until: .now + Self.lastPatience)
-        report.interactive = widget.told
+        report.interactive = widget.report
         tell(.rested)
         _ = cues.waitForEnd()
     }

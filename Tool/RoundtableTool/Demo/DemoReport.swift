@@ -139,14 +139,14 @@ struct DemoReport: Codable, Equatable, Sendable {
     }
 
     private static func commands(_ members: [DemoFleet.Member], _ logged: [Int]) -> Commands? {
-        guard let told = members.compactMap(\.report?.interactive).first else { return nil }
+        guard let results = members.compactMap(\.report?.interactive).first else { return nil }
         return Commands(
-            submitted: told.submitted,
+            submitted: results.submitted,
             applied: logged.count,
             isInOrder: logged == Array(1..<(logged.count + 1)),
             snapshots: members.compactMap(\.report?.snapshots).reduce(0, +),
-            p50: Double(told.p50) / 1e6,
-            p99: Double(told.p99) / 1e6
+            p50: Double(results.p50) / 1e6,
+            p99: Double(results.p99) / 1e6
         )
     }
 

@@ -18,7 +18,7 @@
             var acknowledgedCommits: UInt64 = 0
             var acknowledgedCommands = 0
             var acknowledgedSnapshots: UInt64 = 0
-            /// What processes were told between the moment at which the cut began and their end.
+            /// What was acknowledged to processes between the moment at which the cut began and their end.
             var acknowledgedDuringCut: UInt64 = 0
             /// Whether some of it is not there.
             var lostDuringCut = false
