@@ -72,7 +72,7 @@ extension DatabaseChange: CustomStringConvertible {
 }
 
 extension DatabaseChange.Tables: CustomStringConvertible {
-    /// The tables as text for people. The tables of derived tables are not listed one by one.
+    /// The tables as text for people. Derived tables are not listed one by one.
     public var description: String { listed ?? "any table" }
 
     /// The tables as text; nil when any table may have been written.
@@ -88,7 +88,7 @@ extension DatabaseChange.Tables: CustomStringConvertible {
         return others.sorted().joined(separator: ", ") + ", and derived tables"
     }
 
-    /// The tables of derived tables, and the tables that list the derived tables.
+    /// The derived tables, with their parts, and the tables that list them.
     package var derivedTables: Set<String> {
         guard case .some(let names) = self else { return [] }
         return names.filter { $0.hasPrefix(InternalTables.derivedTables) }
