@@ -77,6 +77,24 @@ import class RoundtableTestSupport.TimedTrial
         }
     }
 
+    /// A closure without a transaction may work for longer than the timeout before it needs a lock, which has the whole timeout then.
+    @Test(.timeLimit(.minutes(1))) func aLockAfterTheDeadline() async throws {
+        try await blocking {
+            let db = try open("slow", .timeout(.milliseconds(500)))
+            let stranger = try RawSQLite(url.path)
+            try db.writeWithoutTransaction { db in
+                try stranger.execute("BEGIN IMMEDIATE")
+                let deadline = ContinuousClock.now + .milliseconds(500)
+                while ContinuousClock.now < deadline { usleep(1000) }
+                Thread.detachNewThread {
+                    usleep(20_000)
+                    #expect(throws: Never.self) { try stranger.execute("ROLLBACK") }
+                }
+                _ = try Player(name: "A").inserted(db)
+            }
+        }
+    }
+
     /// The callback learns which process is in the way, ever less often, and ends the wait.
     @Test(.timeLimit(.minutes(1))) func callbackThatEndsTheWait() async throws {
         try await blocking {

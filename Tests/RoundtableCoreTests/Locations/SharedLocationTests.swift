@@ -80,6 +80,9 @@ import Testing
             try open(url.sqlite("mode=ro"))
         }
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.url.path) == [])
+        // A file without content is there, and SQLite opens it.
+        try Data().write(to: url)
+        try open(url.sqlite("mode=rw")).close()
         let db = try open(url)
         let reader = try await SharedDatabase.open(
             at: url.sqlite("mode=ro"),

@@ -123,6 +123,36 @@ import Testing
         }
     }
 
+    /// **Rule T3**: a write that draws its ticket has the priority of an urgent one that waits behind it already.
+    @Test func urgentWriteBehindOneWithoutATicket() async throws {
+        let db = try open(.background, sharesCommits: false)
+        let (hasBegun, mayEnd) = (Shared(false), Shared(false))
+        let first = Task {
+            try await db.write { _ in
+                hasBegun.change { $0 = true }
+                mayEnd.wait { $0 }
+            }
+        }
+        try await eventually("the first write holds the turn") { hasBegun.value }
+        let tasks = [Priority.background, .interactive].map { priority in
+            Task { try await db.write(priority: priority) { try $0.execute(sql: Self.insert) } }
+        }
+        try await eventually("the others wait behind it") { db.waitingPriorities.mostUrgent == .interactive }
+        let held = Task {
+            try await holder.whileWriting {
+                try await eventually("they wait for the turn") { waiting != nil }
+                #expect(waiting == .interactive)
+            }
+        }
+        try await eventually("the holder is next") {
+            block.participants().contains { $0.author == "holder" && $0.waiting != nil }
+        }
+        mayEnd.change { $0 = true }
+        try await held.value
+        try await first.value
+        for task in tasks { try await task.value }
+    }
+
     /// **Rule M10**: however a write ends, it no longer counts.
     @Test func endedWritesDoNotCount() async throws {
         struct Failure: Error {}

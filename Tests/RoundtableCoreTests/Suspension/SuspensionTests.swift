@@ -133,6 +133,19 @@ import Testing
             }
         )
         #expect(failures.value == [true])
+        // These wait whatever the option says: the first one says so, and the second one could not report a failure.
+        let written = Shared<[Bool]>([])
+        db.asyncWrite(
+            whileSuspended: .wait,
+            { try add("C", $0) },
+            completion: { _, result in
+                written.change { $0.append((try? result.get()) != nil) }
+            }
+        )
+        db.asyncWriteWithoutTransaction { db in
+            #expect(throws: Never.self) { try add("D", db) }
+        }
+        #expect(written.value == [])
         let waiting = Task { try await db.write(whileSuspended: .wait) { try add("B", $0) } }
         let blocked = Shared(false)
         Thread.detachNewThread {
@@ -142,7 +155,8 @@ import Testing
         db.resume()
         try await waiting.value
         try await eventually("the blocked thread has written") { blocked.value }
-        #expect(try names(db) == ["B", "B"])
+        try await eventually("all have written") { try names(db).sorted() == ["B", "B", "C", "D"] }
+        #expect(written.value == [true])
     }
 
     // MARK: What runs
@@ -211,8 +225,19 @@ import Testing
         try await db.write { try add("C", $0) }
     }
 
-    @Test func aLongStatementIsInterrupted() async throws {
-        let db = try open { $0.process = .early() }
+    /// Also after a transaction that could not begin: the next one has begun all the same.
+    @Test(arguments: [false, true]) func aLongStatementIsInterrupted(afterAFailure: Bool) async throws {
+        let db = try open {
+            $0.process = .early()
+            $0.busyMode = .immediateError
+        }
+        if afterAFailure {
+            let stranger = try RawSQLite(url.path)
+            try stranger.execute("BEGIN IMMEDIATE")
+            let error = await #expect(throws: DatabaseError.self) { try await db.write { try add("B", $0) } }
+            #expect(error?.resultCode == .SQLITE_BUSY)
+            try stranger.execute("ROLLBACK")
+        }
         let began = Shared(false)
         let write = inThread {
             try db.write { db in
