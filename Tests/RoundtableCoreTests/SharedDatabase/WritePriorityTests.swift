@@ -134,10 +134,11 @@ import Testing
             }
         }
         try await eventually("the first write holds the turn") { hasBegun.value }
-        let tasks = [Priority.background, .interactive].map { priority in
-            Task { try await db.write(priority: priority) { try $0.execute(sql: Self.insert) } }
+        var tasks: [Task<Void, any Error>] = []
+        for priority in [Priority.background, .interactive] {
+            tasks.append(Task { try await db.write(priority: priority) { try $0.execute(sql: Self.insert) } })
+            try await eventually("it waits behind the first") { db.waitingPriorities.mostUrgent == priority }
         }
-        try await eventually("the others wait behind it") { db.waitingPriorities.mostUrgent == .interactive }
         let held = Task {
             try await holder.whileWriting {
                 try await eventually("they wait for the turn") { waiting != nil }
