@@ -87,7 +87,7 @@
                 var contest = SuspensionContest(base, folder: folder, seed: seed, round: round)
                 contest.law = law.law
                 if table {
-                    return SuspensionReport(try contest.table(freezes: freezes, longFreezes: longFreezes), load)
+                    return FreezingReport(try contest.table(freezes: freezes, longFreezes: longFreezes), load)
                 }
                 var cells: [SuspensionCell] = []
                 for activity in activity.isEmpty ? [nil] : activity.map(Optional.some) {
@@ -95,7 +95,7 @@
                     cell.activity = activity
                     cells.append(try contest.run(cell))
                 }
-                return SuspensionReport(cells, load)
+                return FreezingReport(cells, load)
             }
             let text =
                 table ? report.closures(seed: seed) : report.markdown(seed: seed, law: law.rawValue, policy: policy)

@@ -3,7 +3,7 @@
     import Roundtable
 
     /// What a run of `suspension` found.
-    struct SuspensionReport: Encodable {
+    struct FreezingReport: Encodable {
         let cells: [SuspensionCell]
         let machine: Report.Machine
 
