@@ -366,7 +366,7 @@ package final class SuspensionGate: Sendable {
             }
         }
         if let known { return known }
-        let accesses = presentFollowers.flatMap { $0.gateDidClose(until: deadline) }
+        let accesses = presentFollowers.flatMap { $0.gateDidClose(self, until: deadline) }
         // A write is named before a read, because the system kills a process that holds its lock.
         let held = accesses.first { $0.kind == .write } ?? accesses.first
         return state.withLock { state in

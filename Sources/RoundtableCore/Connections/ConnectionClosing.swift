@@ -28,20 +28,28 @@ final class ConnectionClosing: Sendable {
     }
 
     private let queue: DatabaseQueue
+    private let use: HeldConnection.Use
+    private let callSite: String?
     private let didClose: @Sendable () -> Void
     private let state = Mutex(State())
     /// Held while the connection closes.
     private let closing = NSLock()
 
     /// - Parameters:
+    ///   - use: what the connection was used for.
+    ///   - callSite: where it was made, as `File.swift:12`; nil when that is not known.
     ///   - prepare: ends, on the queue, what keeps the connection from closing.
     ///   - didClose: called once, when the connection is closed.
     init(
         _ queue: DatabaseQueue,
+        _ use: HeldConnection.Use,
+        at callSite: String? = nil,
         prepare: @escaping @Sendable (Database) -> Void,
         didClose: @escaping @Sendable () -> Void = {}
     ) {
         self.queue = queue
+        self.use = use
+        self.callSite = callSite
         self.didClose = didClose
         let thread = Thread { [self] in
             let mayClose = queue.inDatabase { db in
@@ -83,11 +91,11 @@ final class ConnectionClosing: Sendable {
         }
     }
 
-    /// What keeps the connection open.
-    var outcome: Outcome {
+    /// The connection, and what keeps it open; nil when it is closed.
+    var held: HeldConnection? {
         state.withLock { state in
-            if case .closed = state.phase { return .closed }
-            return state.isInUse ? .isInUse : .isBusy
+            if case .closed = state.phase { return nil }
+            return HeldConnection(use: use, callSite: callSite, isByStatement: state.isInUse)
         }
     }
 

@@ -31,8 +31,6 @@ final class ReaderPool: Parkable {
         var admission: ReaderAdmission
         /// The running reads. The participant's slot shows the oldest.
         var running: RunningReads
-        /// Connections that are being closed, and are not lent again.
-        var leaving: [ConnectionClosing] = []
     }
 
     let path: String
@@ -40,7 +38,8 @@ final class ReaderPool: Parkable {
     /// Called when a read begins, on its thread, without a lock.
     private let willRead: @Sendable () throws -> Void
     private let state: BargingMutex<State>
-    /// All connections except the leaving ones, so that no connection is interrupted while it closes.
+    private let closings: ConnectionClosings
+    /// All connections except those that close, so that no connection is interrupted while it closes.
     private let connections = Mutex<[ReaderConnection]>([])
     private let nextID = Atomic<UInt64>(0)
     private let lender = LenderExecutor()
@@ -49,10 +48,12 @@ final class ReaderPool: Parkable {
         path: String,
         maximumCount: Int,
         seat: Seat,
+        closings: ConnectionClosings,
         willRead: @escaping @Sendable () throws -> Void = {},
         open: @escaping @Sendable () throws -> ReaderConnection
     ) {
         self.path = path
+        self.closings = closings
         self.willRead = willRead
         self.open = open
         let count = max(1, maximumCount)
@@ -161,7 +162,7 @@ final class ReaderPool: Parkable {
                 state.admission.endRead()
                 return false
             }
-            // The connection counts as reading until it is in `leaving`.
+            // The connection counts as reading until its closing has begun.
             if state.admission.isParked { return true }
             state.admission.endRead()
             state.idle.append(reader)
@@ -256,13 +257,11 @@ final class ReaderPool: Parkable {
     /// Closes all connections. Call it inside a closing barrier, after `closeIdle()`. Waiting and later reads fail. A statement or a cursor
     /// that has outlived a read within the last write keeps its connection open until it is released.
     func close() {
-        let (requests, leaving) = state.withLock { state in
+        let requests = state.withLock { state in
             state.idle = []
-            defer { state.leaving = [] }
-            return (state.admission.close(), state.leaving)
+            return state.admission.close()
         }
         for request in requests { request.resume(.closed) }
-        for closing in leaving { closing.step() }
         let connections = self.connections.withLock { connections in
             defer { connections = [] }
             return connections
@@ -277,7 +276,7 @@ final class ReaderPool: Parkable {
     /// Stops granting requests, and closes the connections that are not in use. Waiting requests that block a thread fail.
     func park() -> Bool {
         let (idle, impatient) = state.withLock { state in
-            // The connections count as reading until they are in `leaving`.
+            // The connections count as reading until their closing has begun.
             let impatient = state.admission.park(leavingCount: state.idle.count)
             defer { state.idle = [] }
             return (state.idle, impatient)
@@ -289,18 +288,9 @@ final class ReaderPool: Parkable {
         return true
     }
 
-    /// Closes the connections that can be closed now.
-    ///
-    /// - returns: the connections that stay open, and why.
+    /// - returns: the connections that are lent.
     func stepParking() -> [HeldConnection] {
-        let leaving = state.withLock { $0.leaving }
-        let open = leaving.filter { $0.step() != .closed }
-        return state.withLock { state in
-            state.leaving.removeAll { closing in closing.outcome == .closed }
-            let reading = HeldConnection(use: .reading)
-            let inUse = open.map { HeldConnection(use: .reading, isByStatement: $0.outcome == .isInUse) }
-            return Array(repeating: reading, count: state.admission.readCount) + inUse
-        }
+        Array(repeating: HeldConnection(use: .reading), count: state.withLock { $0.admission.readCount })
     }
 
     /// Interrupts the running statements, and marks their connections, so that the reads throw the error of a suspension.
@@ -320,20 +310,8 @@ final class ReaderPool: Parkable {
 
     private func leave(_ reader: ReaderConnection) {
         connections.withLock { connections in connections.removeAll { $0 === reader } }
-        let closing = ConnectionClosing(reader.queue) { _ in
-            reader.finalize()
-        } didClose: { [weak self] in
-            self?.forgetClosed()
-        }
-        pump { state in
-            state.admission.endRead()
-            // The connection may be closed already.
-            if closing.outcome != .closed { state.leaving.append(closing) }
-        }
-    }
-
-    private func forgetClosed() {
-        state.withLock { state in state.leaving.removeAll { $0.outcome == .closed } }
+        closings.begin(reader.queue, .reading) { _ in reader.finalize() }
+        pump { $0.admission.endRead() }
     }
 
     // MARK: Showing

@@ -23,8 +23,6 @@ final class LongReads: Parkable {
         var isParked = false
         /// The number of snapshots that are opening a connection.
         var opening = 0
-        /// Connections that snapshots have given up.
-        var leaving: [(closing: ConnectionClosing, callSite: String)] = []
         /// The timer for the next snapshot that passes a limit of age, and the time when it fires.
         var alarm: (item: DispatchWorkItem, time: Nanoseconds)?
     }
@@ -34,6 +32,7 @@ final class LongReads: Parkable {
     private let options: SharedDatabase.Options
     private let seat: Seat
     private let readers: ReaderPool
+    private let closings: ConnectionClosings
     private let watch: NewerSchemaWatch?
     private let limit: LongRead.Limit
     private let maximumAge: Nanoseconds?
@@ -50,6 +49,7 @@ final class LongReads: Parkable {
         options: SharedDatabase.Options,
         seat: Seat,
         readers: ReaderPool,
+        closings: ConnectionClosings,
         watch: NewerSchemaWatch?,
         willRead: @escaping @Sendable () -> Void
     ) {
@@ -60,6 +60,7 @@ final class LongReads: Parkable {
         opening = options.connectionOpening(path)
         self.seat = seat
         self.readers = readers
+        self.closings = closings
         limit = options.longReadLimit
         reporter = options.reporter
         maximumAge = options.maximumSnapshotAge.map { max(1_000_000, $0.nanoseconds) }
@@ -74,6 +75,15 @@ final class LongReads: Parkable {
     }
 
     // MARK: Snapshots
+
+    /// Closes the connection of a snapshot that has given it up.
+    func close(_ connection: ReaderConnection, of snapshot: SharedDatabaseSnapshot) -> ConnectionClosing {
+        closings.begin(connection.queue, .snapshot, at: snapshot.callSite) { db in
+            // Nothing was written. A statement that keeps the transaction from ending also keeps the connection from closing.
+            try? connection.end(db)
+            connection.finalize()
+        }
+    }
 
     func openConnection() throws -> ReaderConnection { try ReaderConnection(opening, configuration, watch: watch) }
 
@@ -152,26 +162,15 @@ final class LongReads: Parkable {
         return true
     }
 
-    /// Closes the connections of snapshots as far as possible now.
+    /// Gives the connections of snapshots up.
     ///
-    /// - returns: the connections that are still open.
+    /// - returns: the connections that are being opened.
     func stepParking() -> [HeldConnection] {
         let (snapshots, opening) = state.withLock { state in
             (state.entries.values.compactMap(\.snapshot), state.opening)
         }
-        for snapshot in snapshots {
-            guard let closing = snapshot.park() else { continue }
-            state.withLock { $0.leaving.append((closing, snapshot.callSite)) }
-        }
-        let open = state.withLock { $0.leaving }.filter { $0.closing.step() != .closed }
-        state.withLock { $0.leaving.removeAll { $0.closing.outcome == .closed } }
-        return open.map { closing, site in
-            HeldConnection(use: .snapshot, callSite: site, isByStatement: closing.outcome == .isInUse)
-        } + Array(repeating: HeldConnection(use: .snapshot), count: opening)
-    }
-
-    func interruptParking() {
-        for (closing, _) in state.withLock({ $0.leaving }) { closing.interrupt() }
+        for snapshot in snapshots { snapshot.park() }
+        return Array(repeating: HeldConnection(use: .snapshot), count: opening)
     }
 
     /// Lets snapshots open connections again.
@@ -325,12 +324,7 @@ extension LongReads {
     // MARK: Ending
 
     private func expire(_ snapshot: SharedDatabaseSnapshot) {
-        guard let maximumAge else { return }
-        let closing = snapshot.expire(atAge: maximumAge) { [weak self] in
-            self?.state.withLock { $0.leaving.removeAll { $0.closing.outcome == .closed } }
-        }
-        guard let closing else { return }
-        state.withLock { $0.leaving.append((closing, snapshot.callSite)) }
+        guard let maximumAge, let closing = snapshot.expire(atAge: maximumAge) else { return }
         Self.pursue(closing, after: 10_000_000)
     }
 

@@ -141,45 +141,34 @@ public final class SharedDatabaseSnapshot: Sendable {
         state.withLock { $0.connection?.queue.interrupt() }
     }
 
-    /// Gives the connection up.
-    ///
-    /// - returns: nil when there is no connection, or the snapshot is closed.
-    func park() -> ConnectionClosing? { giveConnectionUp { _ in .parked } }
+    /// Gives the connection up, if there is one.
+    func park() { _ = giveConnectionUp { _ in .parked } }
 
     /// Gives the connection up if its moment is as old as `limit`, or older.
     ///
     /// - returns: nil when the moment is younger, there is no connection, or the snapshot is closed.
-    func expire(atAge limit: Nanoseconds, didClose: @escaping @Sendable () -> Void) -> ConnectionClosing? {
+    func expire(atAge limit: Nanoseconds) -> ConnectionClosing? {
         let now = MonotonicClock.now
-        return giveConnectionUp(didClose: didClose) { since in
+        return giveConnectionUp { since in
             let age = now.subtractingSaturating(since)
             return age >= limit ? .expired(age: age, limit: limit) : nil
         }
     }
 
     /// - parameter phase: the new phase, for the time when the moment began; nil to keep the connection.
-    private func giveConnectionUp(
-        didClose: @escaping @Sendable () -> Void = {},
-        _ phase: (Nanoseconds) -> Phase?
-    ) -> ConnectionClosing? {
-        let connection: ReaderConnection? = state.withLock { state in
+    private func giveConnectionUp(_ phase: (Nanoseconds) -> Phase?) -> ConnectionClosing? {
+        // The closing begins under the lock, so that a suspension finds the connection with this snapshot or among those that close.
+        let closing: ConnectionClosing? = state.withLock { state in
             guard state.phase != .closed, let connection = state.connection, let phase = phase(state.since) else {
                 return nil
             }
             state.connection = nil
             state.phase = phase
             state.wasParked = true
-            return connection
+            return database.longReads.close(connection, of: self)
         }
-        guard let connection else { return nil }
-        database.longReads.lost(self)
-        return ConnectionClosing(connection.queue) { db in
-            // Nothing was written. A statement that keeps the transaction from ending also keeps the connection from closing.
-            try? connection.end(db)
-            connection.finalize()
-        } didClose: {
-            didClose()
-        }
+        if closing != nil { database.longReads.lost(self) }
+        return closing
     }
 
     private func lostConnection(_ phase: Phase, else error: @autoclosure () -> DatabaseError) -> DatabaseError {

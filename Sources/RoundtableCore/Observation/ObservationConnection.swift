@@ -84,9 +84,9 @@ final class ObservationConnection: Sendable {
     func endWaiting() { patience.end() }
 
     /// Begins to close the connection, which closes when nothing runs on it.
-    func closing() -> ConnectionClosing {
+    func close(with closings: ConnectionClosings) {
         endWaiting()
-        return ConnectionClosing(queue) { [reader] _ in reader.finalize() }
+        closings.begin(queue, .observation) { [reader] _ in reader.finalize() }
     }
 
     /// Closes the connection. Do not call it on `queue`. A cursor that an observation holds keeps the connection open.

@@ -58,26 +58,21 @@ extension Observatory: Parkable {
     /// Begins to close connections that were given up, and on which no observation is being started.
     func close(_ returned: [ObservationConnection]) {
         if returned.isEmpty { return }
-        let closing = returned.map { $0.closing() }
-        state.withLock { $0.beginClosing(closing) }
+        for connection in returned { connection.close(with: closings) }
+        state.withLock { $0.didBeginClosing(returned.count) }
     }
 
-    /// - returns: the connections that stay open, and why.
+    /// - returns: the connections that were given up, and do not close yet.
     func stepParking() -> [HeldConnection] {
-        let open = state.withLock { $0.closing }.filter { $0.step() != .closed }
-        let (unclosed, _) = state.withLock { ($0.unclosed, $0.removeClosed()) }
-        return open.map { HeldConnection(use: .observation, isByStatement: $0.outcome == .isInUse) }
-            + Array(repeating: HeldConnection(use: .observation), count: unclosed)
+        Array(repeating: HeldConnection(use: .observation), count: state.withLock { $0.unclosed })
     }
 
-    /// Interrupts the statements on the connections that are being closed.
+    /// Interrupts the statements on the connections that were given up.
     func interruptParking() {
-        let closing = state.withLock { state in
-            // A lent connection does not begin to close while the lock is held.
+        // A lent connection does not begin to close while the lock is held.
+        state.withLock { state in
             for connection in state.lent { connection.queue.interrupt() }
-            return state.closing
         }
-        for closing in closing { closing.interrupt() }
     }
 
     /// Allows observing again. On return, missed changes have been delivered, unless the connection cannot be opened now.

@@ -24,6 +24,7 @@ final class Observatory: Sendable {
     private let author: String
     private let options: SharedDatabase.Options
     let writer: WriterConnection
+    let closings: ConnectionClosings
     private let seat: Seat
     private let rejoining: Rejoining
     private let uncoordinated = CommitsWithoutSeat()
@@ -41,6 +42,7 @@ final class Observatory: Sendable {
         author: String,
         options: SharedDatabase.Options,
         writer: WriterConnection,
+        closings: ConnectionClosings,
         seat: Seat,
         rejoining: Rejoining
     ) {
@@ -50,6 +52,7 @@ final class Observatory: Sendable {
         self.author = author
         self.options = options
         self.writer = writer
+        self.closings = closings
         self.seat = seat
         trouble = RetryTrouble(
             options.reporter,
@@ -119,7 +122,6 @@ final class Observatory: Sendable {
         for end in ended.followers { end() }
         defer { for buffer in ended.consumers { buffer.finish(throwing: failure) } }
         if let failure { for observation in ended.observations { observation.fail(failure) } }
-        if waiting { _ = stepParking() }
         guard let (connection, feed) = ended.running else { return }
         feed.stop()
         connection.endWaiting()

@@ -42,10 +42,8 @@ struct ObservatoryState<Connection: Sendable, Feed: Sendable, Position: Sendable
 
     /// The connections that were given up, and on which observations may still be being started.
     private(set) var lent: [Connection] = []
-    /// The number of connections between `lent` and `closing`.
+    /// The number of connections that are not lent any more, and whose closing has not begun.
     private var returned = 0
-    /// The connections that are being closed.
-    private(set) var closing: [ConnectionClosing] = []
 }
 
 // MARK: - The connection
@@ -172,18 +170,8 @@ extension ObservatoryState {
         return lent
     }
 
-    /// Notes that connections that were taken by `takeReturned` are being closed.
-    mutating func beginClosing(_ begun: [ConnectionClosing]) {
-        returned -= begun.count
-        closing += begun
-    }
-
-    /// - returns: the closings that have ended.
-    mutating func removeClosed() -> [ConnectionClosing] {
-        let closed = closing.filter { $0.outcome == .closed }
-        closing.removeAll { one in closed.contains { $0 === one } }
-        return closed
-    }
+    /// Notes that as many of the connections that were taken by `takeReturned` are being closed.
+    mutating func didBeginClosing(_ count: Int) { returned -= count }
 
     mutating func awaitWriter() { isWriterWaiting = true }
 

@@ -4,7 +4,7 @@ import RoundtableKernel
 import Synchronization
 
 /// The raw handles of one database. A handle is listed until it is detached or deallocated.
-final class RawHandles: DatabaseCompanion, GateFollower {
+final class RawHandles: DatabaseCompanion {
     private struct Entry {
         weak var handle: SharedDatabase.RawHandle?
     }
@@ -23,11 +23,12 @@ final class RawHandles: DatabaseCompanion, GateFollower {
     /// Interrupts the statements that run within turns.
     package func gateInterruptsWrites() { all.forEach { $0.interrupt() } }
 
-    func databaseWillSuspend(until deadline: Nanoseconds, isCalledOff: @escaping () -> Bool) {
+    package func gateDidClose(_ gate: SuspensionGate, until deadline: Nanoseconds) -> [SuspensionReport.Access] {
         for handle in all { handle.show(isSuspended: true) }
+        return []
     }
 
-    func databaseDidResume() { for handle in all { handle.show(isSuspended: false) } }
+    package func gateWillOpen() { for handle in all { handle.show(isSuspended: false) } }
 
     /// Detaches all handles of a database that closes.
     ///

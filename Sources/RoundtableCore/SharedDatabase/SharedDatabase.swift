@@ -60,6 +60,8 @@ public final class SharedDatabase: Sendable {
     let sharedCommits = SharedCommits()
     let waitingPriorities = WaitingPriorities()
     let handles = RawHandles()
+    /// The connections that suspensions and snapshots have given up.
+    let closings = ConnectionClosings()
     /// Measures accesses for metrics.
     package let metering = Metering()
     /// The companions of this database, in the order in which they are notified: the raw handles, then those of the features.
@@ -104,6 +106,7 @@ public final class SharedDatabase: Sendable {
             path: path,
             maximumCount: options.maximumReaderCount,
             seat: seat,
+            closings: closings,
             willRead: {
                 try files.check(at: MonotonicClock.approximateNow)
                 rejoining.look()
@@ -123,6 +126,7 @@ public final class SharedDatabase: Sendable {
             options: options,
             seat: seat,
             readers: readers,
+            closings: closings,
             watch: writer.watch,
             willRead: rejoining.look
         )
@@ -131,6 +135,7 @@ public final class SharedDatabase: Sendable {
             author: author,
             options: options,
             writer: writer,
+            closings: closings,
             seat: seat,
             rejoining: rejoining
         )
@@ -141,7 +146,6 @@ public final class SharedDatabase: Sendable {
             writer.recordCommits(for: observatory)
         }
         if options.observation == .always { observatory.observeOnWriterEventually() }
-        gate.add(handles)
         gate.add(self)
         followCheckpoints()
         followSchema()
@@ -198,6 +202,7 @@ public final class SharedDatabase: Sendable {
                     // On the queue, because the participant may be following a control block there.
                     if role == .readOnly { writer.queue.inDatabase { [seat] _ in seat.leave() } }
                     readers.close()
+                    closings.step()
                 }
                 gate.abandon()
             }

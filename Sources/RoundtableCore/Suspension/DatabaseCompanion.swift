@@ -1,18 +1,8 @@
-import RoundtableKernel
+import RoundtableGate
 
 /// What lives as long as a database, and must know when it is suspended, resumed or closed: raw handles, publishers, the owner of an outbox. The
-/// database knows this role; `SharedDatabase.companions` has the list, and its order.
-package protocol DatabaseCompanion: AnyObject, Sendable {
-    /// The gate is closed, and the writes have left it. Reads still work.
-    ///
-    /// - Parameters:
-    ///   - deadline: when to return at the latest, or soon after.
-    ///   - isCalledOff: whether the gate is about to open again.
-    func databaseWillSuspend(until deadline: Nanoseconds, isCalledOff: @escaping () -> Bool)
-
-    /// The gate is about to open. Reads work again.
-    func databaseDidResume()
-
+/// database knows this role; `SharedDatabase.companions` has the list, and its order. It passes on what it learns of the gate.
+package protocol DatabaseCompanion: GateFollower {
     /// The database is about to be closed. Reads still work, unless `isWithinAccess`.
     ///
     /// - throws: what keeps the database from closing.
@@ -32,8 +22,6 @@ package protocol DatabaseCompanion: AnyObject, Sendable {
 }
 
 extension DatabaseCompanion {
-    package func databaseWillSuspend(until deadline: Nanoseconds, isCalledOff: @escaping () -> Bool) {}
-    package func databaseDidResume() {}
     package func databaseWillClose(isWithinAccess: Bool) throws {}
     package func databaseIsClosing() {}
     package func databaseDidClose() {}

@@ -26,25 +26,28 @@ final class SuspensionNotifications: @unchecked Sendable {
 }
 
 extension SharedDatabase: GateFollower {
-    package func gateDidClose(until deadline: Nanoseconds) -> [SuspensionReport.Access] {
+    package func gateInterruptsWrites() {
+        for companion in companions { companion.gateInterruptsWrites() }
+    }
+
+    package func gateDidClose(_ gate: SuspensionGate, until deadline: Nanoseconds) -> [SuspensionReport.Access] {
         // In a child after `fork`, the slot belongs to the parent.
         guard isInOwnProcess else { return [] }
         seat.show(isSuspended: true)
         let time = companionsDeadline(deadline)
-        for companion in companions { companion.databaseWillSuspend(until: time) { [gate] in !gate.isToBeClosed } }
+        var held = companions.flatMap { $0.gateDidClose(gate, until: time) }
         switch gate.policy {
-        case .writeLocks:
-            observatory.pause()
-            return []
+        case .writeLocks: observatory.pause()
         case .everything:
             let began = MonotonicClock.now
-            return park(until: deadline) { [gate] in !gate.isToBeClosed }.map { held in
+            for connection in park(until: deadline, isCalledOff: { !gate.isToBeClosed }) {
                 // This is a lower bound, because the start of the access is not recorded.
                 let duration = Duration.nanoseconds(Int64(clamping: MonotonicClock.now.subtractingSaturating(began)))
-                let kind: SuspensionReport.Access.Kind = held.use == .writing ? .write : .read
-                return SuspensionReport.Access(kind: kind, callSite: held.callSite, duration: duration)
+                let kind: SuspensionReport.Access.Kind = connection.use == .writing ? .write : .read
+                held.append(SuspensionReport.Access(kind: kind, callSite: connection.callSite, duration: duration))
             }
         }
+        return held
     }
 
     /// The deadline for the companions (rule V9). The rest of the time is for closing connections.
@@ -63,7 +66,7 @@ extension SharedDatabase: GateFollower {
             if writer.checkpointer != nil { checkpointSoon() }
         case .everything: unpark()
         }
-        for companion in companions { companion.databaseDidResume() }
+        for companion in companions { companion.gateWillOpen() }
         seat.show(isSuspended: false)
         // The slot may have been lost during a long sleep.
         writer.betweenAccesses { [weak self] in self?.seat.rejoin() }

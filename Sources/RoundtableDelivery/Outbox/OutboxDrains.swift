@@ -1,6 +1,7 @@
 import Foundation
 import RoundtableCore
 import RoundtableFiles
+import RoundtableGate
 import Synchronization
 
 /// The outbox of one open database: its folder, and the drains that apply its commands.

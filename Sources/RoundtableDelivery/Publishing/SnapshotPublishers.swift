@@ -1,6 +1,7 @@
 import Dispatch
 import RoundtableCore
 import RoundtableFiles
+import RoundtableGate
 import RoundtableKernel
 import Synchronization
 
@@ -29,7 +30,7 @@ final class SnapshotPublishers: DatabaseCompanion {
 
     func databaseLostFile() { databaseDidClose() }
 
-    func databaseStaysOpen() { databaseDidResume() }
+    func databaseStaysOpen() { gateWillOpen() }
 
     /// Makes all files hold the present state. When this returns, `onPublish` was called for each file that was written.
     ///
@@ -54,31 +55,28 @@ final class SnapshotPublishers: DatabaseCompanion {
     // takes no lock but a read's. It does not fetch if it was notified of nothing that it has not fetched, the file is whole and is the one
     // that it wrote or found, nothing was committed since it looked (N7), and its connection had attached no other database.
 
-    /// Publishes all files, each on a thread of its own (rule V9).
-    ///
-    /// - Parameters:
-    ///   - deadline: when to return at the latest, or soon after. A publisher that is not ready by then writes nothing any more.
-    ///   - isCalledOff: asked repeatedly whether the suspension was cancelled.
-    func databaseWillSuspend(until deadline: Nanoseconds, isCalledOff: @escaping () -> Bool) {
+    /// Publishes all files, each on a thread of its own (rule V9). A publisher that is not ready by the deadline writes nothing any more.
+    func gateDidClose(_ gate: SuspensionGate, until deadline: Nanoseconds) -> [SuspensionReport.Access] {
         let publishers = present
-        if publishers.isEmpty { return }
+        if publishers.isEmpty { return [] }
         let done = MonotonicSemaphore()
         let isOver = Flag()
         for publishing in publishers {
             publishing.suspend(isAllowed: { !isOver.isRaised && MonotonicClock.now < deadline }) { done.signal() }
         }
         var remaining = publishers.count
-        while remaining > 0, !isCalledOff() {
+        while remaining > 0, gate.isToBeClosed {
             let time = deadline.subtractingSaturating(MonotonicClock.now)
             if time == 0 { break }
             if done.wait(upTo: min(time, Self.interval)) { remaining -= 1 }
         }
         isOver.raise()
+        return []
     }
 
     private static let interval: Nanoseconds = 10_000_000
 
-    func databaseDidResume() { for publishing in present { publishing.resume() } }
+    func gateWillOpen() { for publishing in present { publishing.resume() } }
 
     private final class Flag: Sendable {
         private let value = Atomic(false)

@@ -135,7 +135,7 @@ import Testing
         #expect(error?.message?.contains("Call advance()") == true)
         #expect(error?.message?.contains("\(snapshot.callSite) was ended: its moment was 0.") == true)
         #expect(error?.message?.contains("maximumSnapshotAge is 0.05 s.") == true)
-        try await eventually("its connection closes") { db.longReads.stepParking().isEmpty }
+        try await eventually("its connection closes") { db.closings.step().isEmpty }
         #expect(try db.walHealth().pins.isEmpty)
         #expect(try db.readNow(Player.fetchCount) == 1, "no other connection is touched")
 

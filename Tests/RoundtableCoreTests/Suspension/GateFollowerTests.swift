@@ -23,7 +23,7 @@ import Testing
         func gateWillAbort() { note("aborts") }
         func gateInterruptsWrites() { note("interrupts") }
         func gateInterruptsCheckpoint() { note("interrupts the checkpoint") }
-        func gateDidClose(until deadline: Nanoseconds) -> [SuspensionReport.Access] {
+        func gateDidClose(_ gate: SuspensionGate, until deadline: Nanoseconds) -> [SuspensionReport.Access] {
             note("closed")
             return []
         }

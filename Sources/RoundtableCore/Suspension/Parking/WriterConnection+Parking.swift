@@ -148,7 +148,7 @@ extension WriterConnection: Parkable {
         let isParked: Void? = link.withLockIfAvailable { link in
             switch link.phase {
             case .open:
-                let closing = ConnectionClosing(link.queue) { db in
+                let closing = ConnectionClosing(link.queue, .writing) { db in
                     if db.isInsideTransaction { try? db.rollback() }
                     self.forgetConnection()
                 }
@@ -170,11 +170,8 @@ extension WriterConnection: Parkable {
 
     /// - returns: the connection if it stays open, and why.
     func stepParking() -> [HeldConnection] {
-        switch closing?.step() {
-        case nil, .closed: []
-        case .isBusy: [HeldConnection(use: .writing)]
-        case .isInUse: [HeldConnection(use: .writing, isByStatement: true)]
-        }
+        closing?.step()
+        return [closing?.held].compactMap(\.self)
     }
 
     /// Lets the next access open the connection, or use the connection that could not be closed. Do not call it during parking.
