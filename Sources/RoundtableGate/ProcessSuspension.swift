@@ -234,7 +234,17 @@ package final class ProcessSuspension: Sendable {
                 }
             }
         }
-        return gates.map { $0.settle(until: deadline, since: began) }
+        return gates.map { gate in
+            var report = gate.settle(until: deadline, since: began)
+            // A write that had committed may write again after its gate was found drained. Its thread has aborted it, so it ends.
+            while case .held = report.outcome, !givingTime || !assertions.isProtecting, MonotonicClock.now < deadline {
+                gate.interrupt()
+                _ = gate.drain(until: min(deadline, MonotonicClock.now &+ 1_000_000))
+                report = gate.settle(until: deadline, since: began)
+            }
+            gate.reportIfHeld(report.outcome)
+            return report
+        }
     }
 
     private static let courtesy: Nanoseconds = 50_000_000

@@ -346,14 +346,18 @@ package final class SuspensionGate: Sendable {
             let held = SuspensionReport.Access(kind: .opening, callSite: nil, duration: .zero)
             outcome = state.withLock { self.outcome($0, holding: held) }
         }
-        if case .held(let access) = outcome, !hasReportedHeld.exchange(true, ordering: .relaxed) {
-            report(.held(access))
-        }
         return SuspensionReport(
             path: path,
             outcome: outcome,
             duration: .nanoseconds(Int64(clamping: MonotonicClock.now.subtractingSaturating(began)))
         )
+    }
+
+    /// Reports, once until the gate opens, that an access holds a lock.
+    func reportIfHeld(_ outcome: SuspensionReport.Outcome) {
+        if case .held(let access) = outcome, !hasReportedHeld.exchange(true, ordering: .relaxed) {
+            report(.held(access))
+        }
     }
 
     /// Must be called with `settling`.
@@ -383,7 +387,7 @@ package final class SuspensionGate: Sendable {
     private func settleLater(endingUse: Bool = false) {
         DetachedThread.startOrQueue { [self] in
             let now = MonotonicClock.now
-            _ = settle(until: now &+ 100_000_000, since: now)
+            reportIfHeld(settle(until: now &+ 100_000_000, since: now).outcome)
             if endingUse { process.assertions.endUse() }
             process.assertions.endIfIdle()
         }

@@ -98,6 +98,49 @@ import Testing
         gate.leave(write)
     }
 
+    /// A write that has committed may write again after its gate was found drained, and before it is settled. It is aborted, and the suspending
+    /// thread waits for its end (rule F3).
+    @Test func aWriteContinuesBeforeItsGateIsSettled() throws {
+        final class Continuing: GateFollower {
+            let gate: SuspensionGate
+            let visit: UInt64
+            let other = Shared<Continuing?>(nil)
+            let hasContinued = Shared(false)
+            let interruptions = Shared(0)
+
+            init(_ process: ProcessSuspension) throws {
+                gate = SuspensionGate(path: "/db", policy: .writeLocks, process: process)
+                visit = try #require(gate.enter(.write, at: nil, isRunning: true))
+                gate.runningDidCommit()
+                gate.add(self)
+            }
+
+            func gateDidClose(_ gate: SuspensionGate, until deadline: Nanoseconds) -> [SuspensionReport.Access] {
+                if !hasContinued.value, let other = other.value {
+                    other.hasContinued.change { $0 = true }
+                    // As `WriterConnection` does.
+                    if other.gate.runningContinues() { other.gate.abort() }
+                }
+                return []
+            }
+
+            /// The write ends with the second interruption, which comes after the gate was found held.
+            func gateInterruptsWrites() {
+                interruptions.change { $0 += 1 }
+                if interruptions.value == 2 { gate.leave(visit, .rolledBack) }
+            }
+        }
+
+        let (one, other) = (try Continuing(process), try Continuing(process))
+        one.other.change { $0 = other }
+        other.other.change { $0 = one }
+        let reports = process.suspend(until: MonotonicClock.now + 30_000_000_000)
+        #expect(reports.count == 2 && reports.allSatisfy(\.isReleased), "\(reports)")
+        #expect(reports.allSatisfy { $0.duration < .seconds(10) })
+        for follower in [one, other] { follower.gate.leave(follower.visit) }
+        one.other.change { $0 = nil }
+    }
+
     /// A step that runs outlives a database that is dropped without `close()`: it must still be interrupted (rules F3, K10).
     @Test func theCheckpointerFollowsByItself() throws {
         let folder = try TemporaryFolder()
