@@ -54,11 +54,13 @@ extension SharedDatabase {
             defer { gate.leave(visit) }
             return try checkpointNow(checkpointer) { $0.passive() }
         }
-        return try onWriter(blockingWrite(site), refuse: { throw $0 }) { _ in
-            try checkpointNow(checkpointer) {
+        var result: CheckpointResult?
+        try onWriter(blockingWrite(site), refuse: { throw $0 }) { _ in
+            result = try checkpointNow(checkpointer) {
                 $0.restart(truncating: mode == .truncate, patience: patience.nanoseconds)
             }
         }
+        return result!
     }
 
     /// Copies the content of the WAL into the database file, without blocking a thread of Swift's pool.

@@ -456,7 +456,7 @@ package final class WriterConnection: @unchecked Sendable {
 
     /// Begins and ends a read, which detects the commits of other connections since.
     func detectOtherCommits(_ db: Database) throws {
-        if isClosing || db.isInTransaction { return }
+        if isClosing || db.isInTransaction || recorder?.knowsPresentSchema == true { return }
         lastDataVersion = nil
         try forgetSchemaIfChanged(db)
     }

@@ -120,6 +120,9 @@ final class CommitRecorder {
     /// The present commit counter. Read it before the schema, and pass it to `lookedAtSchema` after that.
     var commitCounter: UInt32? { index?.commitCounter?.value }
 
+    /// Whether no connection has committed since the schema was last looked at, but this one.
+    var knowsPresentSchema: Bool { knownUpTo != nil && knownUpTo == commitCounter }
+
     /// Notes that the schema is known up to the commit with this counter. Call it on the connection's queue.
     func lookedAtSchema(at counter: UInt32?) { knownUpTo = counter }
 

@@ -7,26 +7,28 @@ import Synchronization
 // All writes reach the writer connection in this way: through the gate, on its queue, marked as writing, with the turn. What the gate turns
 // back is attempted again when it opens.
 //
-// Generic functions keep the result, and pass on a closure without a result. Generic code is not specialized for types of other
-// modules, so each function that passes the result would request metadata from Swift's runtime.
+// The outermost function of a blocking write keeps the result, and passes on a closure without a result. Generic code is not specialized for
+// types of other modules, so each function that passes the result would request metadata from Swift's runtime.
 
 // MARK: - Until the gate is open
 
 extension SharedDatabase {
     /// - parameter refuse: called instead of `body` when `body` cannot run.
-    func onWriter<T>(
+    func onWriter(
         _ write: Write,
-        refuse: (any Error) throws -> T,
-        _ body: (Database) throws -> T
-    ) rethrows -> T {
-        var result: T?
-        try untilRun(write, refuse: { result = try refuse($0) }) { try attempt(write) { result = try body($0) } }
-        return result!
+        refuse: (any Error) throws -> Void,
+        _ body: (Database) throws -> Void
+    ) rethrows {
+        try untilRun(write, refuse: refuse) { try attempt(write, body) }
     }
 
     /// Runs a write without a transaction. A statement of `updates` throws the refusal, because only `updates` can throw.
     func onWriterWithoutTransaction<T>(_ write: Write, _ updates: (Database) throws -> T) rethrows -> T {
-        try onWriter(write, refuse: { try failingAccess($0, updates) }) { try withoutTransaction($0, updates) }
+        var result: T?
+        try onWriter(write, refuse: { result = try failingAccess($0, updates) }) { db in
+            result = try withoutTransaction(db, updates)
+        }
+        return result!
     }
 
     /// A cancelled task does not wait for its turn.
@@ -310,12 +312,17 @@ extension SharedDatabase {
 
 extension SharedDatabase {
     /// Runs a write transaction. Call it on the writer's queue, with the turn.
-    package func transaction<T>(_ db: Database, _ updates: (Database) throws -> T) throws -> T {
-        var result: T?
+    package func transaction(_ db: Database, _ updates: () throws -> Void) throws {
         try writer.transaction(db) {
             writer.prepareCompanions(db)
-            result = try updates(db)
+            try updates()
         }
+    }
+
+    /// Does the same with a result.
+    func transaction<T>(_ db: Database, _ updates: (Database) throws -> T) throws -> T {
+        var result: T?
+        try transaction(db) { result = try updates(db) }
         return result!
     }
 

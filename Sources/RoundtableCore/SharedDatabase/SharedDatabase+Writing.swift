@@ -26,9 +26,11 @@ extension SharedDatabase {
         line: UInt = #line,
         _ updates: (Database) throws -> T
     ) throws -> T {
+        var result: T?
         try onWriter(blockingWrite(CallSite(file, line), whileSuspended, priority), refuse: { throw $0 }) { db in
-            try self.transaction(db, updates)
+            try transaction(db) { result = try updates(db) }
         }
+        return result!
     }
 
     /// Runs `updates` in a transaction, which is committed unless `updates` throws.

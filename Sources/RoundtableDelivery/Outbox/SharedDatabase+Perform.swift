@@ -98,7 +98,7 @@ extension SharedDatabase {
         do {
             let refusal = try attemptUntilDeadline(write) { db in
                 try self.writer.namingObstacles {
-                    try self.transaction(db) { db in
+                    try self.transaction(db) {
                         hasBegun.withLock { $0 = true }
                         do {
                             let decided = try handlers.perform(command, db)
