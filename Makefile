@@ -1,6 +1,6 @@
 # The commands of the README. Each does everything it needs, on a fresh Debian machine with Swift.
 
-.PHONY: demo demo-replication loadable loadable-fairness docs api examples quick test test-all scrape mutants test-sqlcipher test-ios-mode test-replication lint typecheck-apple samples bench bench-build bench-short plots plots-check plots-data format dependencies fuzz test-address-sanitizer test-thread-sanitizer test-grdb torture torture-random soak check-transactions walk powercut powercut-ext4 jobs install uninstall test-install inspector test-inspector
+.PHONY: demo demo-replication loadable loadable-fairness docs api examples quick test test-all scrape mutants test-sqlcipher test-ios-mode test-replication lint typecheck-apple samples bench bench-build bench-short bench-guard plots plots-check plots-data format dependencies fuzz test-address-sanitizer test-thread-sanitizer test-grdb torture torture-random soak check-transactions walk powercut powercut-ext4 jobs install uninstall test-install inspector test-inspector
 
 SWIFT ?= swift
 # Given to every debug build, so that lint and test share one.
@@ -174,6 +174,11 @@ bench-short: bench-build
 	cd Benchmarks && .build/release/roundtable-bench jobs --jobs 200 --rounds 1 --processes 2
 	cd Benchmarks && .build/release/roundtable-bench memory --processes 4 --rounds 1
 	$(MAKE) plots-check
+
+# Counts the instructions of a few operations, on Linux, and fails if one takes more than 3 % above Benchmarks/instructions.json. WRITE=1 records.
+bench-guard: bench-build
+	@sh scripts/dependencies.sh $(SWIFT) valgrind strip:binutils python3
+	python3 scripts/bench-guard.py Benchmarks/.build/release/operations $(if $(WRITE),--write)
 
 bench-build: dependencies
 	@echo "Building the benchmarks for release: 3 to 5 minutes on two cores the first time."

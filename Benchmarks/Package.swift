@@ -29,6 +29,14 @@ let package = Package(
             dependencies: ["CFootprint", .product(name: "GRDB", package: "GRDB.swift")]
         ),
         .executableTarget(
+            name: "operations",
+            dependencies: [
+                "CBenchmarkShims",
+                .product(name: "Roundtable", package: "Roundtable"),
+                .product(name: "GRDB", package: "GRDB.swift"),
+            ]
+        ),
+        .executableTarget(
             name: "roundtable-bench",
             dependencies: [
                 "CBenchmarkShims",
