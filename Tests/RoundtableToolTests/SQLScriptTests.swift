@@ -1,3 +1,4 @@
+import GRDB
 import GRDBSQLite
 import RoundtableTestSupport
 import Testing
@@ -49,6 +50,24 @@ import Testing
         #expect(
             SQLScript(["INSERT INTO t VALUES ('\(text)'); SELECT 1 /* \(text) */ -- \(text)"]).statements.count == 2
         )
+    }
+
+    /// A script with its own transactions stops between two of them when others are to write, and goes on where it was.
+    @Test func `A script gives way between its transactions`() throws {
+        let db = try DatabaseQueue()
+        let script = SQLScript([
+            "CREATE TABLE t(x); BEGIN; INSERT INTO t VALUES (?); INSERT INTO t VALUES (?); COMMIT; SELECT COUNT(*) FROM t"
+        ])
+        let run = ScriptRun(script: script, parameters: Parameters(["1", "2"]))
+        var progress = run.begin()
+        var counts: [Int] = []
+        var hasEnded = false
+        while !hasEnded {
+            hasEnded = try db.inDatabase { try run.runOwnTransactions(&progress, $0, .readWrite) { true } }
+            counts.append(try db.read { try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM t") ?? -1 })
+        }
+        #expect(counts == [0, 2, 2])
+        #expect(progress.outcome.results.count == 1 && progress.outcome.changeCount == 2)
     }
 
     @Test func `Blanks and comments are no statements`() {

@@ -87,6 +87,7 @@ struct DatabaseAccess {
         var interruption: DatabaseError?
         while true {
             do {
+                if run.script.managesTransactions { return try writeInTurns(run, to: database) }
                 return try database.writeWithoutTransaction { db in
                     if let interruption { notice("\(url.path): \(ToolError.stopped(interruption)). Running it again.") }
                     return try run.run(db, .readWrite)
@@ -100,6 +101,19 @@ struct DatabaseAccess {
                 interruption = error
             }
         }
+    }
+
+    /// Runs a script with its own transactions, in a turn for each slice of them, so that others write between them.
+    private func writeInTurns(_ run: ScriptRun, to database: SharedDatabase) throws -> ScriptRun.Outcome {
+        var progress = run.begin()
+        var hasEnded = false
+        while !hasEnded {
+            hasEnded = try database.writeWithoutTransaction { db in
+                let end = ContinuousClock.now + options.slice
+                return try run.runOwnTransactions(&progress, db, .readWrite) { ContinuousClock.now >= end }
+            }
+        }
+        return progress.outcome
     }
 
     // MARK: Errors
