@@ -39,7 +39,6 @@
 
         // MARK: Locks
 
-        /// From another pid namespace, only the lock shows life, and a mapping for reading is enough. It ends with the descriptor, as at death.
         /// Rule P4: a start time that is not known proves nothing.
         @Test func anUnknownStartTime() {
             let me = ProcessIdentity.current
@@ -49,6 +48,21 @@
             #expect(another.liveness(seenFrom: me) == .dead)
         }
 
+        /// Rule P4: two processes whose pid namespaces cannot be read may be in different ones, where one's pid is that of no process, or of another.
+        @Test func namespacesThatCannotBeRead() throws {
+            let me = ProcessIdentity.current
+            let reader = ProcessIdentity(pid: me.pid, startTime: me.startTime, namespace: 0)
+            let other = ProcessIdentity(pid: me.pid, startTime: me.startTime + 1, namespace: 0)
+            #expect(reader.liveness(seenFrom: reader) == .unknown)
+            #expect(other.liveness(seenFrom: reader) == .unknown)
+            // The locks of slots still show what lives.
+            let block = try open()
+            let participant = try join(block)
+            participant.slot[.namespace] = 0
+            #expect(try open().participants(seenFrom: reader).map(\.liveness) == [.alive])
+        }
+
+        /// From another pid namespace, only the lock shows life, and a mapping for reading is enough. It ends with the descriptor, as at death.
         @Test func aLockProvesLife() throws {
             var owned: ControlBlock? = try open()
             var participant: Participant? = try join(owned!)

@@ -19,6 +19,8 @@ extension ProcessIdentity {
     /// The liveness that the pid shows (rule P4). It is *unknown* in another pid namespace. `reader` is the process that asks.
     package func liveness(seenFrom reader: ProcessIdentity) -> Liveness {
         guard namespace == reader.namespace, pid > 0 else { return .unknown }
+        // Two namespaces that could not be read are not known to be the same.
+        if namespace == 0, ProcessTable.hasNamespaces { return .unknown }
         do {
             try System.perform(.kill) { kill(pid, 0) }
         } catch let error as SystemError {

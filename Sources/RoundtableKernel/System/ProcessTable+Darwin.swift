@@ -22,6 +22,7 @@
         }
 
         static let showsOwnNamespace = true
+        static let hasNamespaces = false
 
         /// The pid itself, because there is one pid namespace.
         package static func innermostPID(_ pid: Int32) -> Int32? { pid }

@@ -50,6 +50,8 @@
             return ((try? System.names(inFolder: folder)) ?? []).compactMap { ThreadLine("\(folder)/\($0)/stat") }
         }
 
+        static let hasNamespaces = true
+
         /// Whether `/proc` shows the pids of this process's namespace. It may have been mounted in another one.
         static let showsOwnNamespace: Bool = {
             // This does not go through `System`, because the effect of an injected fault would last for the life of the process.
