@@ -128,9 +128,15 @@ extension SharedDatabaseSnapshot {
     @_disfavoredOverload
     public func advance() throws -> [DatabaseChange] {
         try database.checkProcess()
-        let connection = try connectionToAdvance()
-        return try connection.queue.inDatabase { db in
-            try naming(on: connection) { try advance(db, connection) }
+        while true {
+            let connection = try connectionToAdvance()
+            do {
+                return try connection.queue.inDatabase { db in
+                    try naming(on: connection) { try advance(db, connection) }
+                }
+            } catch  where hasExpired(connection) {
+                // The moment that was to be left became too old meanwhile. Another connection goes to the latest commit.
+            }
         }
     }
 
@@ -143,14 +149,20 @@ extension SharedDatabaseSnapshot {
     public func advance() async throws -> [DatabaseChange] {
         try database.checkProcess()
         return try await database.afterParking {
-            let connection = try self.connectionToAdvance()
-            return try await withUnsafeThrowingContinuation { continuation in
-                connection.queue.asyncUnsafeRead { result in
-                    continuation.resume(
-                        with: result.flatMap { db in
-                            Result { try self.naming(on: connection) { try self.advance(db, connection) } }
+            while true {
+                let connection = try self.connectionToAdvance()
+                do {
+                    return try await withUnsafeThrowingContinuation { continuation in
+                        connection.queue.asyncUnsafeRead { result in
+                            continuation.resume(
+                                with: result.flatMap { db in
+                                    Result { try self.naming(on: connection) { try self.advance(db, connection) } }
+                                }
+                            )
                         }
-                    )
+                    }
+                } catch  where self.hasExpired(connection) {
+                    // As in the synchronous function.
                 }
             }
         }

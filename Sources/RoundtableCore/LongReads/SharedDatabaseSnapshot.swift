@@ -171,6 +171,14 @@ public final class SharedDatabaseSnapshot: Sendable {
         return closing
     }
 
+    /// Whether the connection was given up because its moment was too old.
+    func hasExpired(_ connection: ReaderConnection) -> Bool {
+        state.withLock { state in
+            if case .expired = state.phase { return state.connection !== connection }
+            return false
+        }
+    }
+
     private func lostConnection(_ phase: Phase, else error: @autoclosure () -> DatabaseError) -> DatabaseError {
         switch phase {
         case .closed: .snapshotClosed(path, callSite)

@@ -145,6 +145,31 @@ import Testing
         try snapshot.close()
     }
 
+    /// The snapshot becomes too old while `advance()` waits for a read of it: it goes to the latest commit all the same.
+    @Test(.timeLimit(.minutes(1)))
+    func anAdvanceThatIsOvertaken() async throws {
+        let db = try open("app") { $0.maximumSnapshotAge = .milliseconds(100) }
+        let snapshot = try db.makeSnapshotNow()
+        let (isReading, mayEnd) = (Shared(false), Shared(false))
+        async let read = onThread {
+            Result {
+                try snapshot.readNow { _ in
+                    isReading.change { $0 = true }
+                    waitUntil("the snapshot is too old") { mayEnd.value }
+                }
+            }
+        }
+        defer { mayEnd.change { $0 = true } }
+        try await eventually("it is read") { isReading.value }
+        async let advanced = onThread { Result { try snapshot.advanceNow() } }
+        try await eventually("it is too old") { !db.closings.isEmpty }
+        mayEnd.change { $0 = true }
+        _ = await read
+        #expect(try await advanced.get().isEmpty)
+        #expect(try snapshot.readNow(Player.fetchCount) == 0)
+        try snapshot.close()
+    }
+
     /// The snapshot ends in the middle of a statement that would never end; a read of the same database continues.
     @Test(.timeLimit(.minutes(1)))
     func aLongStatementEnds() async throws {
@@ -162,6 +187,7 @@ import Testing
                 }
             }
         }
+        defer { isOver.change { $0 = true } }
         try await eventually("the other read runs") { rounds.value > 0 }
         // On a busy machine the snapshot may be too old before its statement begins.
         let hasBegun = Shared(false)
