@@ -184,9 +184,6 @@ extension JobTable {
         }
     }
 
-    /// Checks the token, before the handler writes anything.
-    package static func checkRunning(_ token: JobToken, _ db: Database) throws { _ = try check(token, db) }
-
     package static func complete(_ token: JobToken, at time: JobTime, _ db: Database) throws {
         if try check(token, db).isDone { return }
         try db.cachedStatement(

@@ -132,9 +132,6 @@ final class ProgramRun: Sendable {
         }
     }
 
-    /// What the program has written to its standard error so far.
-    var errorsSoFar: String { state.withLock { $0.errors.text } }
-
     private func reap() -> ProgramOutput {
         state.withLock { state in
             let exit = state.exit ?? ProgramExit.reap(pid, waits: true) ?? .unknown
