@@ -221,4 +221,30 @@ import Testing
             return mixed ^ (mixed >> 31)
         }
     }
+
+    /// One change that stands for several says what all of them say. It is own only if all are: a consumer that leaves out own changes must not miss
+    /// another's.
+    @Test func mergedChanges() {
+        let time = Date(timeIntervalSince1970: 1)
+        func change(_ sequence: UInt64, _ author: String, isOwn: Bool, _ table: String) -> DatabaseChange {
+            DatabaseChange(
+                sequence: sequence,
+                author: author,
+                pid: 7,
+                isOwn: isOwn,
+                tables: .some([table]),
+                time: time.addingTimeInterval(Double(sequence)),
+                detail: .commit
+            )
+        }
+        let (own, other) = (change(1, "a", isOwn: true, "player"), change(2, "b", isOwn: false, "team"))
+        for changes in [[own, other], [other, own]] {
+            let merged = DatabaseChange.merged(changes)
+            #expect(merged.count == 1 && merged[0].isOwn == false && merged[0].author == nil && merged[0].pid == 7)
+            #expect(merged[0].tables == .some(["player", "team"]) && merged[0].detail == .several)
+            #expect(merged[0].sequence == changes[1].sequence && merged[0].time == changes[1].time)
+        }
+        #expect(DatabaseChange.merged([own, own])[0].isOwn && DatabaseChange.merged([own, own])[0].author == "a")
+        #expect(DatabaseChange.merged([own]) == [own] && DatabaseChange.merged([]).isEmpty)
+    }
 }
