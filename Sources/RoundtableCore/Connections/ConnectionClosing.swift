@@ -5,14 +5,6 @@ import Synchronization
 /// Closes one connection as soon as no access runs on it. It uses a thread of its own, because the system's threads may all be
 /// busy, or blocked by code that waits for the closing.
 final class ConnectionClosing: Sendable {
-    enum Outcome: Equatable, Sendable {
-        /// An access is running, or has not given the connection back.
-        case isBusy
-        /// A statement or a cursor of the user's outlives its access, and keeps the connection open.
-        case isInUse
-        case closed
-    }
-
     private enum Phase {
         /// Earlier accesses on the queue are running. The closing can be cancelled.
         case waiting
@@ -24,6 +16,7 @@ final class ConnectionClosing: Sendable {
 
     private struct State {
         var phase = Phase.waiting
+        /// Whether a statement or a cursor of the user's outlives its access, and keeps the connection open.
         var isInUse = false
     }
 
@@ -70,12 +63,14 @@ final class ConnectionClosing: Sendable {
 
     /// Closes the connection, if it has been prepared for that. Retries if it was in use. Do not call it on the connection's
     /// queue.
+    ///
+    /// - returns: whether it is closed.
     @discardableResult
-    func step() -> Outcome {
+    func step() -> Bool {
         closing.withLock {
             switch state.withLock({ $0.phase }) {
-            case .waiting, .cancelled: return .isBusy
-            case .closed: return .closed
+            case .waiting, .cancelled: return false
+            case .closed: return true
             case .preparing: break
             }
             do {
@@ -83,11 +78,11 @@ final class ConnectionClosing: Sendable {
                 try OwnConnection.close(queue)
             } catch {
                 state.withLock { $0.isInUse = true }
-                return .isInUse
+                return false
             }
             state.withLock { $0.phase = .closed }
             didClose()
-            return .closed
+            return true
         }
     }
 

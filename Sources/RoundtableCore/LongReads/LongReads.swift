@@ -332,7 +332,7 @@ extension LongReads {
     /// another statement, and a cursor may outlive the closure.
     private static func pursue(_ closing: ConnectionClosing, after pause: Nanoseconds) {
         closing.interrupt()
-        guard closing.step() != .closed else { return }
+        if closing.step() { return }
         DispatchQueue.global().asyncAfter(deadline: .now() + .nanoseconds(Int(pause))) {
             pursue(closing, after: min(2 * pause, 1_000_000_000))
         }

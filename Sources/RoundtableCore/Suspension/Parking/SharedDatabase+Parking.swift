@@ -5,8 +5,7 @@ extension SharedDatabase {
     /// What has connections, in the order in which it is parked. It is unparked in the reverse order.
     ///
     /// The writer connection is the last one to be parked, because an observation may be being started on it. What the others give up closes
-    /// after them. The observatory is unparked
-    /// before the readers, so that what was missed is delivered before a waiting read begins.
+    /// after them. The observatory is unparked before the readers, so that what was missed is delivered before a waiting read begins.
     private var parkables: [any Parkable] {
         let checkpoints: [any Parkable] = writer.checkpointer.map { [$0.link] } ?? []
         return [readers, longReads] + checkpoints + [observatory, closings, writer]

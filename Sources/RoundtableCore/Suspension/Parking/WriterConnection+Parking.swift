@@ -184,7 +184,7 @@ extension WriterConnection: Parkable {
         let phase: Link.Phase
         if closing?.cancel() == true {
             phase = .open
-        } else if let closing, closing.step() != .closed {
+        } else if let closing, !closing.step() {
             queue.asyncWriteWithoutTransaction(keepConnection)
             phase = .open
         } else {
