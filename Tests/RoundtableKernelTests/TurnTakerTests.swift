@@ -24,12 +24,12 @@ import Testing
     private func acquire(
         _ taker: TurnTaker,
         within time: Duration = .seconds(10),
-        isLockFree: Bool = false,
+        isLockFree: @autoclosure () -> Bool = false,
         cancellation: WaitCancellation? = nil
     ) -> TurnTaker.Outcome {
         let now = MonotonicClock.now
         return taker.acquire(at: now, until: now + time.nanoseconds, settingUp: false, cancellation: cancellation) {
-            isLockFree
+            isLockFree()
         }
     }
 
@@ -72,13 +72,17 @@ import Testing
             #expect(acquire(holder) == .acquired)
             pause = MonotonicClock.now - beforePause
         } while pause >= slice.nanoseconds / 8
+        // The holder announces the end of its slice when it releases the turn while somebody waits. The lock is free from then on, as it is between
+        // two transactions.
+        let isLockFree = Atomic(false)
         let order = Mutex<[Nanoseconds]>([])
         let group = DispatchGroup()
         for waiter in isSecond ? [first, second] : [first] {
             let waiter = Shared(waiter)
             DispatchQueue.global().async(group: group) {
-                // The lock is free: between two transactions, it is.
-                #expect(acquire(waiter.taker, isLockFree: true) == .acquired)
+                #expect(
+                    acquire(waiter.taker, isLockFree: isLockFree.load(ordering: .sequentiallyConsistent)) == .acquired
+                )
                 order.withLock { $0.append(MonotonicClock.now - began) }
                 waiter.taker.release()
             }
@@ -89,6 +93,7 @@ import Testing
             }
         }
         holder.release()
+        isLockFree.store(true, ordering: .sequentiallyConsistent)
         var turns = 0
         while order.withLock({ $0.isEmpty }), MonotonicClock.now - began < 5_000_000_000 {
             #expect(acquire(holder) == .acquired)

@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 import GRDB
 import RoundtableKernel
@@ -16,6 +17,7 @@ final class SharedCommitWorld: @unchecked Sendable {
     let process: ProcessSuspension
     let commits = Shared(0)
     private let hold = DispatchSemaphore(value: 0)
+    private let thread = OneThread()
     private(set) var tasks: [Task<Int, any Error>] = []
 
     init(
@@ -62,7 +64,7 @@ final class SharedCommitWorld: @unchecked Sendable {
     ) {
         let before = db.sharedCommits.requestCount
         tasks.append(
-            Task { [db] in
+            Task(executorPreference: thread) { [db] in
                 try await db.write(
                     sharesCommit: sharing,
                     whileSuspended: whileSuspended,
@@ -74,6 +76,8 @@ final class SharedCommitWorld: @unchecked Sendable {
         )
         guard sharing ?? db.options.sharesCommits else { return }
         waitUntil("the write is requested", within: .seconds(30)) { db.sharedCommits.requestCount != before }
+        // The thread that requests it schedules it, too, before it does anything else.
+        thread.queue.sync {}
     }
 
     func insert(_ name: String) {
@@ -103,4 +107,14 @@ private final class CommitCounter: TransactionObserver {
     func databaseDidChange(with event: DatabaseEvent) {}
     func databaseDidCommit(_ db: Database) { count.change { $0 += 1 } }
     func databaseDidRollback(_ db: Database) {}
+}
+
+/// Runs tasks on one thread at a time.
+private final class OneThread: TaskExecutor {
+    let queue = DispatchQueue(label: "tasks")
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        queue.async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
+    }
 }
