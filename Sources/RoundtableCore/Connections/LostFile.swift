@@ -84,11 +84,17 @@ extension DatabaseFiles {
     ///
     /// - throws: ``SharedDatabaseError/fileLost(path:_:)``, when they are not those of the other connections.
     /// - returns: false when it is not known which file the connection has open (``opened(_:_:)``).
-    @discardableResult
     func note(_ db: Database) throws -> Bool {
-        guard let connection = OwnConnection.number(db) else { return true }
-        guard opened(connection, db.walFile == nil ? [.database] : Part.allCases) else { return false }
-        if let loss = look() { throw error(loss) }
+        let began = MonotonicClock.now
+        guard record(db) else { return false }
+        if let loss = look(since: began) { throw error(loss) }
         return true
+    }
+
+    /// Does the same without a look whether they are those of the other connections.
+    @discardableResult
+    func record(_ db: Database) -> Bool {
+        guard let connection = OwnConnection.number(db) else { return true }
+        return opened(connection, db.walFile == nil ? [.database] : Part.allCases)
     }
 }

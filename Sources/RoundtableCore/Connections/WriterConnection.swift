@@ -211,7 +211,7 @@ package final class WriterConnection: @unchecked Sendable {
         }
         // This check comes after leaving, so that of several participants that close at the same moment, at least one finds no
         // other.
-        let isLastOut = block?.participants().allSatisfy { $0.liveness == .dead } ?? true
+        let isLastOut = block?.hasLivingParticipant() != true
         if mayCheckpoint, isLastOut, checkpointer?.emptyWAL(block) == true {
             block?.setCheckpointFailure(nil)
         } else if owesCheckpoint {

@@ -14,7 +14,7 @@ struct ForbiddenFile {
     ///
     /// - parameter writing: whether the files are to be written, too.
     init?(databasePath path: String, writing: Bool) {
-        for suffix in ["", "-wal", "-shm"] {
+        for suffix in ["", "-wal", "-shm"] where !System.mayUse(path + suffix, writing: writing) {
             guard let status = try? System.status(ofFileAt: path + suffix) else { continue }
             let readRefusal = System.refusal(ofReading: path + suffix)
             let writeRefusal = writing ? System.refusal(ofWriting: path + suffix) : nil

@@ -225,7 +225,7 @@ struct DatabaseSetUp {
     private static let maximumTries = 100
 
     /// Whether the applied migrations show that another process applied some while a migration of this process failed.
-    private static func isOtherProcessesProgress(_ error: any Error, before: Set<String>, after: Set<String>) -> Bool {
+    private static func isOtherProcessesProgress(_ error: any Error, before: [String], after: [String]) -> Bool {
         guard let error = error as? DatabaseError, before != after else { return false }
         switch error.resultCode {
         case .SQLITE_CONSTRAINT, .SQLITE_ERROR, .SQLITE_BUSY: return true

@@ -83,9 +83,11 @@ final class NewerSchemaWatch: Sendable {
     ///
     /// - returns: the state, and what was seen.
     func stateAtOpening(_ db: Database) throws -> (SchemaState, Sight) {
-        // The mark is read before the migrations, so that what is applied in between shows as another mark.
-        let mark = try Mark(db)
-        let found = try schema.state(db)
+        // The version is read before the migrations, so that what is applied in between shows as another mark.
+        let version = try Mark.schemaVersion(db)
+        let applied = try migrator.appliedWhileOthersMigrate(db)
+        let mark = Mark(schemaVersion: version, lastMigration: applied.last)
+        let found = schema.state(withApplied: applied)
         guard found == .current else { return (found, Sight()) }
         state.withLock { $0.knownSchemaVersion = mark.schemaVersion }
         return (found, Sight(mark: mark))
@@ -118,7 +120,7 @@ final class NewerSchemaWatch: Sendable {
         return true
     }
 
-    func applied(_ db: Database) throws -> Set<String> { try migrator.appliedWhileOthersMigrate(db) }
+    func applied(_ db: Database) throws -> Set<String> { Set(try migrator.appliedWhileOthersMigrate(db)) }
 
     private func unknown(among applied: Set<String>) -> [String] {
         let own = state.withLock { $0.own }
@@ -180,9 +182,11 @@ final class NewerSchemaWatch: Sendable {
 extension NewerSchemaWatch.Mark {
     /// Reads the mark on any connection.
     init(_ db: Database) throws {
-        let version =
-            try db.directTexts("PRAGMA main.schema_version")?.first.flatMap { Int64($0) } ?? Int64(db.schemaVersion())
-        self.init(schemaVersion: version, lastMigration: try LastMigration().identifier(db))
+        self.init(schemaVersion: try Self.schemaVersion(db), lastMigration: try LastMigration().identifier(db))
+    }
+
+    static func schemaVersion(_ db: Database) throws -> Int64 {
+        try db.directTexts("PRAGMA main.schema_version")?.first.flatMap { Int64($0) } ?? Int64(db.schemaVersion())
     }
 }
 

@@ -10,18 +10,15 @@ enum SchemaState: Equatable {
 }
 
 extension DatabaseMigrator {
-    /// The identifiers of the migrations that are applied.
+    /// The identifiers of the migrations that are applied, in the order in which they were.
     ///
     /// GRDB's `appliedIdentifiers` queries its table, and looks for the table only when that fails. If another process creates the
     /// table between the two, the failure is thrown. This method looks for the table first, because an existing table is not dropped.
-    func appliedWhileOthersMigrate(_ db: Database) throws -> Set<String> {
-        if db.knowsTable("grdb_migrations"),
-            let applied = try db.directTexts("SELECT identifier FROM main.grdb_migrations")
-        {
-            return Set(applied)
-        }
+    func appliedWhileOthersMigrate(_ db: Database) throws -> [String] {
+        let query = "SELECT identifier FROM main.grdb_migrations ORDER BY rowid"
+        if db.knowsTable("grdb_migrations"), let applied = try db.directTexts(query) { return applied }
         let sql = "SELECT EXISTS (SELECT * FROM sqlite_master WHERE type = 'table' AND name = 'grdb_migrations')"
-        return try Bool.fetchOne(db, sql: sql) == true ? appliedIdentifiers(db) : []
+        return try Bool.fetchOne(db, sql: sql) == true ? String.fetchAll(db, sql: query) : []
     }
 }
 
@@ -29,7 +26,13 @@ extension SharedSchema {
     /// Compares the applied migrations to those that this program knows (rules S6, S7).
     func state(_ db: Database) throws -> SchemaState {
         guard let migrator else { return .current }
-        let applied = try migrator.appliedWhileOthersMigrate(db)
+        return state(withApplied: try migrator.appliedWhileOthersMigrate(db))
+    }
+
+    /// The state of a database with these migrations.
+    func state(withApplied applied: [String]) -> SchemaState {
+        guard let migrator else { return .current }
+        let applied = Set(applied)
         let unknown = unknown(among: applied)
         if !unknown.isEmpty { return .tooNew(unknown: unknown) }
         let missing = migrator.migrations.filter { !applied.contains($0) }

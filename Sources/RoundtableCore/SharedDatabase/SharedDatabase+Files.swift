@@ -11,7 +11,7 @@ extension SharedDatabase {
     /// Reports a file that is lost, and shows other participants which files this one has open (rules W12d, P15).
     func followFiles() {
         // The writer's connection was opened before the database had a WAL. A loss is found by the first access.
-        _ = try? writer.queue.inDatabase(files.note)
+        _ = writer.queue.inDatabase(files.record)
         files.follow { [weak seat] in seat?.show($0) }
         // Later, on another thread: whoever finds the loss may hold locks, or be on a queue that the companions wait for.
         files.onLoss { [weak self] _ in DispatchQueue.global().async { [weak self] in self?.loseFile() } }

@@ -104,6 +104,7 @@ package final class DatabaseFiles: Sendable {
         }
         let missing = parts.filter { before[$0.rawValue] == nil || (isFirst && $0 == .database) }
         if missing.isEmpty { return true }
+        let began = MonotonicClock.now
         let found = missing.map { try? System.namedFile(at: paths[$0.rawValue]) }
         var lost: NamedFile?
         let (isSame, change) = state.withLock { state in
@@ -128,7 +129,12 @@ package final class DatabaseFiles: Sendable {
             return (isSame, state.onChange.map { ($0, FileStamps(state.known)) })
         }
         if let (onChange, stamps) = change { onChange(stamps) }
-        if let lost { _ = lose(.database, .replaced, lost) }
+        if let lost {
+            _ = lose(.database, .replaced, lost)
+        } else if isFirst, isSame, found.allSatisfy({ $0 != nil }) {
+            // The files in their places are those that have just been recorded.
+            lastLook.store(began, ordering: .relaxed)
+        }
         return isSame
     }
 
@@ -180,6 +186,12 @@ package final class DatabaseFiles: Sendable {
         {
             return nil
         }
+        return look()
+    }
+
+    /// Looks whether the files are in their places, unless a look has begun at this time or later.
+    package func look(since time: Nanoseconds) -> Loss? {
+        if !isLost.load(ordering: .acquiring), lastLook.load(ordering: .relaxed) >= time { return nil }
         return look()
     }
 

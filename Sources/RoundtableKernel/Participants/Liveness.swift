@@ -21,6 +21,7 @@ extension ProcessIdentity {
         guard namespace == reader.namespace, pid > 0 else { return .unknown }
         // Two namespaces that could not be read are not known to be the same.
         if namespace == 0, ProcessTable.hasNamespaces { return .unknown }
+        if self == reader, startTime != 0 { return .alive }
         do {
             try System.perform(.kill) { kill(pid, 0) }
         } catch let error as SystemError {
@@ -61,5 +62,13 @@ extension ControlBlock {
         }
         // The fields belong to this owner only if it is still the owner (rule P3).
         return slot.owner.pointee.load(ordering: .acquiring) == ownerWord ? liveness : .unknown
+    }
+
+    /// Whether a participant is left that is not dead.
+    package func hasLivingParticipant(seenFrom reader: ProcessIdentity = .current) -> Bool {
+        slots.contains { slot in
+            let owner = slot.owner.pointee.load(ordering: .acquiring)
+            return owner != 0 && liveness(of: slot, owner: owner, seenFrom: reader) != .dead
+        }
     }
 }

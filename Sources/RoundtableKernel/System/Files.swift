@@ -145,6 +145,9 @@ extension System {
     /// The errno with which the system refuses to let this process write the file, such as `EACCES` or `EROFS`; nil when it may.
     package static func refusal(ofWriting path: String) -> Int32? { access(path, W_OK) == 0 ? nil : errno }
 
+    /// Whether this process may read the file, and write it too.
+    package static func mayUse(_ path: String, writing: Bool) -> Bool { access(path, writing ? R_OK | W_OK : R_OK) == 0 }
+
     /// Whether this process may read the file.
     package static func mayRead(_ path: String) -> Bool { refusal(ofReading: path) == nil }
 

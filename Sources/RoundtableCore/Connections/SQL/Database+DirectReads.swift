@@ -8,7 +8,7 @@ extension Database {
     ///
     /// - returns: nil when the query fails. GRDB's functions then report the reason.
     /// - throws: `SQLITE_PROTOCOL`.
-    func directTexts(_ sql: String) throws -> [String]? {
+    package func directTexts(_ sql: String) throws -> [String]? {
         var statement: OpaquePointer?
         guard sqlite3_prepare_v2(sqliteConnection, sql, -1, &statement, nil) == SQLITE_OK else { return nil }
         defer { sqlite3_finalize(statement) }
@@ -33,7 +33,7 @@ extension Database {
     }
 
     /// Whether the schema that this connection has read last names a table. The table may have been dropped or created since.
-    func knowsTable(_ name: String) -> Bool {
+    package func knowsTable(_ name: String) -> Bool {
         sqlite3_table_column_metadata(sqliteConnection, "main", name, nil, nil, nil, nil, nil, nil) == SQLITE_OK
     }
 
