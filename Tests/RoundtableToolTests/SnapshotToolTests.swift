@@ -128,7 +128,12 @@ import Testing
             defer { if process.isRunning { kill(process.processIdentifier, SIGKILL) } }
             _ = output.fileHandleForReading.availableData
             kill(process.processIdentifier, signal)
-            try RoundtableTestKit.eventually("it has ended", within: .seconds(30)) { !process.isRunning }
+            do {
+                try RoundtableTestKit.eventually("it has ended", within: .seconds(30)) { !process.isRunning }
+            } catch {
+                Issue.record("\(error): its threads are \(Tool.threads(of: process.processIdentifier))")
+                return
+            }
             #expect(process.terminationReason == .exit && process.terminationStatus == 128 + signal)
         }
     }

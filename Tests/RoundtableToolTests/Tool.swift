@@ -53,6 +53,17 @@ struct Tool {
         return process
     }
 
+    /// What the threads of a process wait for, on Linux; empty when the process has ended.
+    static func threads(of pid: Int32) -> [String] {
+        let folder = "/proc/\(pid)/task"
+        return ((try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []).map { thread in
+            let texts = ["comm", "wchan", "stat"].map {
+                (try? String(contentsOfFile: "\(folder)/\(thread)/\($0)", encoding: .utf8)) ?? ""
+            }
+            return "\(thread): \(texts.joined(separator: " "))"
+        }
+    }
+
     @discardableResult
     static func run(_ arguments: String..., in folder: Folder) throws -> Result {
         try run(arguments, in: folder)

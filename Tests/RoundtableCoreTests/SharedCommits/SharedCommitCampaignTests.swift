@@ -52,7 +52,8 @@ import Testing
     /// run gets the call of one completion, and it is the right one.
     @Test(.timeLimit(.minutes(30))) func eachClosureRunsOnce() async throws {
         var random = SeededGenerator()
-        let (tasks, count) = (64, isLongRun ? 100_000 : 4000)
+        // A transaction of 32 writes is lost with one of three: most return, however many share each.
+        let (tasks, count) = (32, isLongRun ? 100_000 : 4000)
         let process = ProcessSuspension(timeToRollBack: 60_000_000_000)
         let world = try SharedCommitWorld(process) { $0.slice = .milliseconds(2) }
         let db = world.db
@@ -75,7 +76,7 @@ import Testing
                 group.addTask {
                     var random = SeededGenerator(seed: seeds[task])
                     for number in stride(from: task, to: count, by: tasks) {
-                        let isTame = Int.random(in: 0..<32, using: &random) > 0
+                        let isTame = Int.random(in: 0..<64, using: &random) > 0
                         let fate = isTame ? Fate.committed : Fate.allCases.randomElement(using: &random)!
                         records.change { $0[number].fate = fate }
                         await Self.write(number, fate, process, db, records)
