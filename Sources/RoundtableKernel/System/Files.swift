@@ -146,7 +146,9 @@ extension System {
     package static func refusal(ofWriting path: String) -> Int32? { access(path, W_OK) == 0 ? nil : errno }
 
     /// Whether this process may read the file, and write it too.
-    package static func mayUse(_ path: String, writing: Bool) -> Bool { access(path, writing ? R_OK | W_OK : R_OK) == 0 }
+    package static func mayUse(_ path: String, writing: Bool) -> Bool {
+        access(path, writing ? R_OK | W_OK : R_OK) == 0
+    }
 
     /// Whether this process may read the file.
     package static func mayRead(_ path: String) -> Bool { refusal(ofReading: path) == nil }
