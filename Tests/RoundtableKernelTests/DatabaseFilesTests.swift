@@ -47,6 +47,34 @@ import Testing
         #expect(losses.withLock { $0 } == 2)
     }
 
+    /// Rules W12, W12b: the files that the first connection has recorded are in their places. A further connection may have others.
+    @Test func aConnectionThatLooks() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("db.sqlite")
+        for part in DatabaseFiles.Part.allCases { touch(path + part.suffix) }
+        let files = DatabaseFiles(databasePath: path)
+        let first = MonotonicClock.now
+        #expect(files.opened(1, DatabaseFiles.Part.allCases))
+        try FileManager.default.moveItem(atPath: path + "-wal", toPath: path + ".away")
+        #expect(files.look(since: first) == nil)
+        let second = MonotonicClock.now
+        #expect(files.opened(2, DatabaseFiles.Part.allCases))
+        #expect(files.look(since: second)?.part == .wal)
+        #expect(files.look(since: first)?.part == .wal, "a loss is final")
+    }
+
+    /// What could not be recorded was not compared.
+    @Test func aConnectionWithoutAWAL() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("db.sqlite")
+        touch(path)
+        let files = DatabaseFiles(databasePath: path)
+        let began = MonotonicClock.now
+        #expect(System.withFaults([Fault(.stat, errno: EACCES)]) { files.opened(1, [.database]) })
+        try FileManager.default.removeItem(atPath: path)
+        #expect(files.look(since: began)?.finding == .missing)
+    }
+
     /// A file that gets the inode number of the one that was removed while no connection was open is another file.
     @Test func theSameInode() throws {
         let folder = try TemporaryFolder()

@@ -48,6 +48,29 @@
             #expect(another.liveness(seenFrom: me) == .dead)
         }
 
+        /// Rule P4: the process that asks lives. It need not ask the system.
+        @Test func theProcessThatAsks() throws {
+            let me = ProcessIdentity.current
+            let faults = [Fault(.kill, errno: ESRCH), Fault(.readProcess, errno: EACCES)]
+            #expect(System.withFaults(faults) { me.liveness(seenFrom: me) } == .alive)
+            #expect(System.withFaults(faults) { elsewhere.liveness(seenFrom: me) } == .unknown)
+        }
+
+        /// Of the participants that are left, one that cannot be judged may live.
+        @Test func whetherSomebodyIsLeft() throws {
+            let block = try open()
+            #expect(!block.hasLivingParticipant())
+            let participant = try join(block)
+            #expect(block.hasLivingParticipant() && block.hasLivingParticipant(seenFrom: elsewhere))
+            let owner = participant.slot.owner.pointee.load(ordering: .relaxed)
+            let dead = OwnerWord(pid: try endedProcess().pid, incarnation: OwnerWord(rawValue: owner).incarnation)
+            participant.slot.owner.pointee.store(dead.rawValue, ordering: .sequentiallyConsistent)
+            #expect(!block.hasLivingParticipant())
+            participant.slot.owner.pointee.store(owner, ordering: .sequentiallyConsistent)
+            participant.leave()
+            #expect(!block.hasLivingParticipant())
+        }
+
         /// Rule P4: two processes whose pid namespaces cannot be read may be in different ones, where one's pid is that of no process, or of another.
         @Test func namespacesThatCannotBeRead() throws {
             let me = ProcessIdentity.current

@@ -12,6 +12,24 @@ import Testing
 
 /// These tests check other writers: the outbox, raw handles, databases that return from a suspension.
 extension NewerSchemaTests {
+    /// The last one of the applied migrations is the mark that shows whether others were applied, also on a connection that has read the schema before.
+    @Test func theOrderOfMigrations() throws {
+        let folder = try TemporaryFolder()
+        let (connection, other) = (
+            try DatabaseQueue(path: folder.file("a.db").path), try DatabaseQueue(path: folder.file("a.db").path)
+        )
+        var migrator = DatabaseMigrator()
+        for name in ["second", "first"] { migrator.registerMigration(name) { _ in } }
+        #expect(try connection.read(migrator.appliedWhileOthersMigrate) == [])
+        try migrator.migrate(other)
+        #expect(try connection.read(migrator.appliedWhileOthersMigrate) == ["second", "first"])
+        #expect(try connection.read(migrator.appliedWhileOthersMigrate) == ["second", "first"])
+        let watch = try #require(NewerSchemaWatch(SharedSchema(migrator), path: connection.path, options: .init()))
+        let (state, sight) = try connection.read(watch.stateAtOpening)
+        #expect(try state == .current && sight.mark == connection.read { try NewerSchemaWatch.Mark($0) })
+        #expect(sight.mark?.lastMigration == "first")
+    }
+
     /// The owner of an outbox applies nothing to a schema that it does not know, and counts no try; a newer owner applies it. Commands to perform are
     /// submitted.
     @Test func outbox() throws {

@@ -47,6 +47,17 @@ import enum RoundtableTestSupport.DerivedTableWorld
         return nil
     }
 
+    /// A connection that has read the schema before another process has created the tables finds them.
+    @Test func tablesThatAnotherProcessHasCreated() throws {
+        let folder = try TemporaryFolder()
+        let (connection, other) = (
+            try DatabaseQueue(path: folder.file("a.db").path), try DatabaseQueue(path: folder.file("a.db").path)
+        )
+        #expect(try connection.read { try !StoredDerivedTable.exist($0) })
+        try other.write { try $0.execute(sql: "CREATE TABLE roundtable_extensions (name TEXT PRIMARY KEY)") }
+        #expect(try connection.read { try StoredDerivedTable.exist($0) })
+    }
+
     private func insertItems(_ count: Int, _ db: SharedDatabase) throws {
         try db.write { db in
             let statement = try db.makeStatement(sql: "INSERT INTO item (id, box, name, size) VALUES (?, ?, 'n', ?)")
