@@ -10,8 +10,11 @@
     extension ProcessTests {
         /// Observers of a user who has no inotify instance left (rules N3, N9).
         @Suite struct WatchShortage {
-            /// Users that run no other process: their instances are counted by themselves.
-            private static let users: (short: UInt32, many: UInt32) = (65_531, 65_530)
+            /// Users that run no other process, not even one of another run of the tests: their instances are counted by themselves.
+            private static let users: (short: UInt32, many: UInt32) = {
+                let number = UInt32(getpid()) % 7_000
+                return (50_000 + number, 57_000 + number)
+            }()
 
             /// All inotify instances that a user may have.
             private final class Hog: Sendable {
