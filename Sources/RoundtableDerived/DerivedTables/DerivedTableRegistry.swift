@@ -41,6 +41,8 @@ struct DerivedTableRegistry: Sendable {
     ///
     /// - throws: ``DerivedTableError``, when the program may not write this database.
     func isCurrent(_ db: Database) throws -> Bool {
+        // Most programs declare none. The connection has just read the schema; tables that are created later are found by the next write.
+        if revision == 0, !db.knowsTable(StoredDerivedTable.tableName) { return true }
         let stored = try StoredDerivedTable.revision(db)
         if stored == 0, revision == 0 { return true }
         let difference = DerivedTableDifference(declared: derivedTables, stored: try StoredDerivedTable.fetchAll(db))

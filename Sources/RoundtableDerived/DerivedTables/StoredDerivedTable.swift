@@ -32,13 +32,13 @@ package struct StoredDerivedTable: Equatable {
     static let format = 1
 
     static func exist(_ db: Database) throws -> Bool {
-        if db.knowsTable("roundtable_extensions") { return true }
+        if db.knowsTable(tableName) { return true }
         // Another process may have created it since this connection has read the schema.
         return try db.directTexts(tableQuery).map { !$0.isEmpty } ?? (Int.fetchOne(db, sql: tableQuery) != nil)
     }
 
-    private static let tableQuery =
-        "SELECT 1 FROM main.sqlite_master WHERE type = 'table' AND name = 'roundtable_extensions'"
+    static let tableName = "roundtable_extensions"
+    private static let tableQuery = "SELECT 1 FROM main.sqlite_master WHERE type = 'table' AND name = '\(tableName)'"
 
     /// Returns the revision of the set, or 0 if there is none.
     ///
