@@ -195,6 +195,19 @@ import Testing
         #expect(try sizeOfWAL == 0, "the last participant that closes empties the WAL")
     }
 
+    /// **K11**: without a control block, nobody is known to be left.
+    @Test func closingWithoutAControlBlock() throws {
+        try open().close()
+        let block = ControlBlock.path(forDatabaseAt: url.path)
+        try FileManager.default.removeItem(atPath: block)
+        try FileManager.default.createDirectory(atPath: block, withIntermediateDirectories: true)
+        let db = try open { $0.checkpointing = .manual }
+        #expect(db.seat.participant == nil)
+        try add(1, to: db)
+        try db.close()
+        #expect(try sizeOfWAL == 0)
+    }
+
     @Test func external() throws {
         let db = try open { $0.checkpointing = .external }
         try add(200, to: db)
