@@ -291,7 +291,7 @@ struct EncryptedDatabaseTests {
         }
         #expect(counts.value.last ?? 0 > 0)
         #expect(traces.value.contains { $0.contains("INSERT INTO \"player\"") })
-        #expect(!traces.value.contains { $0.contains("PRAGMA key") || $0.contains("0707") })
+        #expect(!traces.value.contains { $0.contains("PRAGMA key") || $0.contains("07070707") })
     }
 
     /// Roundtable does not key other connections of the same thread.

@@ -55,7 +55,7 @@ struct KeyingTests {
     }
 
     /// Code that traces the connection from before it has its key does not see the key either.
-    @Test(arguments: [PeerEncryption.rawKey(7), .passphrase("a 0707 secret")])
+    @Test(arguments: [PeerEncryption.rawKey(7), .passphrase("a 07070707 secret")])
     func noTraceSeesTheKey(_ key: PeerEncryption) throws {
         try OpeningHook.with({ connection in
             sqlite3_trace_v2(
@@ -75,7 +75,7 @@ struct KeyingTests {
         }
         let traced = OpeningHook.traced.withLock { $0 }
         #expect(traced.contains { $0.contains("cipher_salt") })
-        #expect(traced.filter { $0.contains("0707") || $0.contains("PRAGMA key") } == [])
+        #expect(traced.filter { $0.contains("07070707") || $0.contains("PRAGMA key") } == [])
     }
 
     /// The key is the same whether the library exports a function for it or not.
