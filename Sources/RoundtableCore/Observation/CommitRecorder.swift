@@ -22,8 +22,6 @@ final class CommitRecorder {
 
     private let participant: () -> Participant?
     private weak let follower: (any CommitFollower)?
-    /// The commit in progress, if the follower prepares for it.
-    private var upcoming: UpcomingCommit?
     private var connection: OpaquePointer?
     private var index: WalIndex?
     private var publisher: ChangePublisher?
@@ -81,8 +79,6 @@ final class CommitRecorder {
         self.follower = follower
     }
 
-    deinit { endUpcoming() }
-
     /// Starts to record the commits of a connection, which replaces an earlier one. Call it on the connection's queue, once the database
     /// is in WAL mode.
     ///
@@ -106,7 +102,6 @@ final class CommitRecorder {
         self.index = index
         connection = db.sqliteConnection
         expected = nil
-        endUpcoming()
         hasCommittedAside = false
         hasChangedSchema = false
         hasMigrated = false
@@ -179,7 +174,6 @@ final class CommitRecorder {
         }
         hasChangedSchema = hasChangedSchema || tables.isSchemaChanged
         if knownUpTo != counter { tables.mayBeMore = true }
-        upcoming = follower?.willCommit { tables.changed }
         guard let participant = participant(), participant.isSeated else {
             publisher = nil
             return
@@ -270,14 +264,8 @@ final class CommitRecorder {
             let isPublished = publisher?.hasReserved == true
             follower?.didCommit { Commit(counter: expected, touched: tables, isPublished: isPublished) }
         }
-        endUpcoming()
         publisher?.settle(state)
         tables.removeAll()
-    }
-
-    private func endUpcoming() {
-        upcoming?.didEnd()
-        upcoming = nil
     }
 
     /// Whether attached databases may have been written. SQLite calls no hook for those that are not in WAL mode.
@@ -290,6 +278,13 @@ final class CommitRecorder {
         let names = try? String.fetchAll(db, sql: "SELECT name FROM pragma_database_list")
         return names.map { $0.contains { $0 != "main" && $0 != "temp" } } ?? true
     }
+}
+
+/// Follows the commits of the writer connection. All calls come on the writer's queue.
+protocol CommitFollower: AnyObject {
+    /// Called when a commit can be read. The writer still holds the turn, so it must be quick. It calls its argument if it needs the
+    /// commit.
+    func didCommit(_ commit: () -> CommitRecorder.Commit)
 }
 
 /// The tables that the statements of a transaction may write.

@@ -124,15 +124,6 @@ extension DatabaseChange.Tables {
     /// Whether the change has written no table that can be observed.
     var isEmpty: Bool { self == .some([]) }
 
-    /// Whether all tables of `other` are among these.
-    func contains(_ other: Self) -> Bool {
-        switch (self, other) {
-        case (.fullDatabase, _): true
-        case (.some, .fullDatabase): false
-        case (.some(let names), .some(let others)): names.isSuperset(of: others)
-        }
-    }
-
     package func union(_ other: Self) -> Self {
         guard case .some(let names) = self, case .some(let others) = other else { return .fullDatabase }
         return .some(names.union(others))

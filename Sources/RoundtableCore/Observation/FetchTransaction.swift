@@ -29,26 +29,19 @@ final class FetchTransaction: @unchecked Sendable {
         }
     }
 
-    /// Notifies the observers of the changed tables. See ``ObservationConnection/notify(_:expecting:_:)``.
+    /// Notifies the observers of the changed tables. See ``ObservationConnection/notify(_:_:)``.
     ///
     /// - throws: when SQLite is busy. No observer was notified then.
-    func notify(
-        _ db: Database,
-        expecting expected: DatabaseChange.Tables?,
-        _ changed: () -> DatabaseChange.Tables?
-    ) throws -> DatabaseChange.Tables? {
+    func notify(_ db: Database, _ changed: () -> DatabaseChange.Tables?) throws -> DatabaseChange.Tables? {
         try reader.beginUnread(db)
         do {
-            if let expected { try mark(expected, db) }
             guard let tables = changed() else {
-                // Observers forget the expected tables.
                 try db.rollback()
                 return nil
             }
-            if expected?.contains(tables) != true {
-                try reader.forgetSchemaIfChanged(db)
-                try mark(tables, db)
-            }
+            try reader.forgetSchemaIfChanged(db)
+            // Observers of these tables fetch at the end of the transaction.
+            try db.notifyChanges(in: tables) { try region(ofTable: $0, db) }
             first.isActive = true
             last.isActive = true
             defer {
@@ -62,11 +55,6 @@ final class FetchTransaction: @unchecked Sendable {
             try? db.rollback()
             throw error
         }
-    }
-
-    /// Makes observers of these tables fetch at the end of the transaction.
-    private func mark(_ tables: DatabaseChange.Tables, _ db: Database) throws {
-        try db.notifyChanges(in: tables) { try region(ofTable: $0, db) }
     }
 
     /// GRDB notifies observers in the order in which they were added.

@@ -56,16 +56,10 @@ final class ObservationConnection: Sendable {
 
     /// Notifies the observers of this connection, which fetch before this returns. Call it on its queue.
     ///
-    /// - Parameters:
-    ///   - expected: tables that a commit will probably change. Observers of these tables are prepared before `changed` is called.
-    ///   - changed: returns the changed tables; nil when there are none.
+    /// - parameter changed: returns the changed tables; nil when there are none.
     /// - returns: the changed tables.
-    func notify(
-        _ db: Database,
-        expecting expected: DatabaseChange.Tables? = nil,
-        _ changed: () -> DatabaseChange.Tables?
-    ) throws -> DatabaseChange.Tables? {
-        try fetching.notify(db, expecting: expected, changed)
+    func notify(_ db: Database, _ changed: () -> DatabaseChange.Tables?) throws -> DatabaseChange.Tables? {
+        try fetching.notify(db, changed)
     }
 
     /// Call it before an observation is started on this connection. It returns immediately. GRDB fetches the first value without looking

@@ -91,8 +91,8 @@ extension Observatory {
             guard let connection = self?.state.withLock({ $0.connection }) else { return false }
             connection.queue.asyncWriteWithoutTransaction { [weak self, weak connection] db in
                 guard let connection else { return }
-                body(db) { db, expected, changed in
-                    guard let tables = try connection.notify(db, expecting: expected, changed) else { return }
+                body(db) { db, changed in
+                    guard let tables = try connection.notify(db, changed) else { return }
                     self?.didNotify(db, tables, onWriter: false)
                 }
             }
@@ -111,7 +111,7 @@ extension Observatory {
             let failed: @Sendable (any Error) -> Void = { [weak self] in self?.trouble.failed(step, $0) }
             writer?.soon(failed: failed) { [weak self, weak writer] db in
                 guard let writer else { return }
-                body(db) { db, _, changed in
+                body(db) { db, changed in
                     guard let self else { return }
                     try self.insideGate {
                         guard let tables = changed() else { return }

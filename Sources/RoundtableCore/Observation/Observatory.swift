@@ -175,14 +175,6 @@ final class Observatory: Sendable {
 // MARK: - Own commits
 
 extension Observatory: CommitFollower {
-    func willCommit(_ tables: () -> DatabaseChange.Tables) -> UpcomingCommit? {
-        guard isRunning.load(ordering: .acquiring), let bridge = state.withLock({ $0.valueBridge }) else { return nil }
-        let tables = tables()
-        // A change of the schema is reported when it can be read.
-        if tables.isEmpty || tables == .fullDatabase { return nil }
-        return bridge.prepare(for: tables)
-    }
-
     func didCommit(_ commit: () -> CommitRecorder.Commit) {
         guard isRunning.load(ordering: .acquiring) else { return }
         let commit = commit()

@@ -6,9 +6,9 @@ import Synchronization
 /// Delivers changes to the GRDB observers of one connection. Changes that arrive while the connection is busy are delivered together, so
 /// a burst of commits costs few fetches.
 final class ObserverBridge: Sendable {
-    /// Notifies the connection's observers. Its second argument is the tables that a commit will probably change; nil when nothing is
-    /// known. Its third argument returns the changed tables; nil when there are none. If it throws, the notification is retried later.
-    typealias Notify = (Database, DatabaseChange.Tables?, () -> DatabaseChange.Tables?) throws -> Void
+    /// Notifies the connection's observers. Its second argument returns the changed tables; nil when there are none. If it throws, the
+    /// notification is retried later.
+    typealias Notify = (Database, () -> DatabaseChange.Tables?) throws -> Void
 
     private struct State {
         var tables: DatabaseChange.Tables?
@@ -45,22 +45,6 @@ final class ObserverBridge: Sendable {
         if let generation { scheduleDelivery(generation) }
     }
 
-    /// Schedules the delivery of the changes of a commit that is being written.
-    ///
-    /// - parameter tables: the tables that the commit may change.
-    /// - returns: the commit, which must be ended after its changes were added; nil when deliveries are paused, or one is scheduled already.
-    func prepare(for tables: DatabaseChange.Tables) -> UpcomingCommit? {
-        let generation: Int? = state.withLock { state in
-            if state.isPaused || state.isScheduled { return nil }
-            state.isScheduled = true
-            return state.generation
-        }
-        guard let generation else { return nil }
-        let commit = UpcomingCommit(tables: tables)
-        scheduleDelivery(generation, of: commit)
-        return commit
-    }
-
     /// Pauses delivery. Changes accumulate until `resume()`.
     func pause() { state.withLock { $0.isPaused = true } }
 
@@ -86,17 +70,16 @@ final class ObserverBridge: Sendable {
 
     private static let backoff = Backoff(.milliseconds(2), upTo: .seconds(1))
 
-    private func scheduleDelivery(_ generation: Int, of commit: UpcomingCommit? = nil) {
-        if !schedule({ [self] db, notify in deliver(db, notify, generation, commit) }) { forget() }
+    private func scheduleDelivery(_ generation: Int) {
+        if !schedule({ [self] db, notify in deliver(db, notify, generation) }) { forget() }
     }
 
-    private func deliver(_ db: Database, _ notify: Notify, _ generation: Int, _ commit: UpcomingCommit?) {
+    private func deliver(_ db: Database, _ notify: Notify, _ generation: Int) {
         // The connection is closed and has no observers. Pending changes may belong to another connection by now.
         if db.sqliteConnection == nil { return }
         var tables: DatabaseChange.Tables?
         do {
-            try notify(db, commit?.tables) {
-                commit?.waitForEnd()
+            try notify(db) {
                 tables = take(generation)
                 return tables
             }
