@@ -79,8 +79,14 @@ final class Checkpointer: @unchecked Sendable {
 
     /// The limits that apply now; nil while no checkpoint is made without a request, because of the policy, because another program
     /// checkpoints, or because a file was lost.
-    var limits: CheckpointLimits? {
-        external.isActive(participant?.block) || files?.lookIfDue(at: MonotonicClock.now) != nil ? nil : ownLimits
+    var limits: CheckpointLimits? { limits(lookingOn: nil) }
+
+    /// The same on the way of a write, which does not wait while that program is looked for again.
+    private var limitsAtHand: CheckpointLimits? { limits(lookingOn: queue) }
+
+    private func limits(lookingOn queue: DispatchQueue?) -> CheckpointLimits? {
+        guard !external.isActive(participant?.block, lookingOn: queue) else { return nil }
+        return files?.lookIfDue(at: MonotonicClock.now) == nil ? ownLimits : nil
     }
 
     // MARK: On the writer's queue
@@ -94,7 +100,9 @@ final class Checkpointer: @unchecked Sendable {
     /// Whether the WAL has become so long that the writer must checkpoint it within its turn (rule K6).
     func isWriterInNeed(_ db: Database) -> Bool {
         // A short WAL is the common case, and is detected without another look.
-        guard framesInWAL >= ownLimits?.need ?? .max, let limits, let frames = look(db) else { return false }
+        guard framesInWAL >= ownLimits?.need ?? .max, let limits = limitsAtHand, let frames = look(db) else {
+            return false
+        }
         return limits.needsWriter(frames) && !isPausing { $0.isShared(at: $1, $2) }
     }
 
@@ -115,7 +123,7 @@ final class Checkpointer: @unchecked Sendable {
     /// Waits up to 40 ms for the background checkpoint, without giving the turn up, if too much is left to be copied while all
     /// writers wait (rule K6). The wait keeps other writers from making the WAL longer.
     private func waitsForBackground(_ db: Database) -> Bool {
-        guard let limits, let frames = look(db), frames.uncopied > limits.longest else { return false }
+        guard let limits = limitsAtHand, let frames = look(db), frames.uncopied > limits.longest else { return false }
         beginIfNeeded(db)
         let deadline = MonotonicClock.now + Self.budget
         while MonotonicClock.now < deadline, let frames = look(db), frames.uncopied > limits.longest, !gate.isClosed,
@@ -128,7 +136,9 @@ final class Checkpointer: @unchecked Sendable {
 
     /// Begins a checkpoint in the background, if one is due and none is running (rule K2).
     func beginIfNeeded(_ db: Database) {
-        guard framesInWAL >= ownLimits?.threshold ?? .max, let limits, let frames = look(db) else { return }
+        guard framesInWAL >= ownLimits?.threshold ?? .max, let limits = limitsAtHand, let frames = look(db) else {
+            return
+        }
         guard limits.wantsCheckpoint(frames), state.withLock({ $0.phase }) != .running else { return }
         guard !isPausing({ $0.isOwn(at: $1, $2) }) else { return }
         if gate.isClosed { return beginWhenOpen() }
@@ -142,7 +152,7 @@ final class Checkpointer: @unchecked Sendable {
     /// Checkpoints for a raw handle, on its thread and with its turn (rule U8). Does nothing if more frames are left than should be
     /// copied while all writers wait.
     func helpHandle(_ frames: WalIndex.Frames) {
-        guard ownLimits?.needsWriter(frames) == true, let limits, frames.uncopied <= limits.longest,
+        guard ownLimits?.needsWriter(frames) == true, let limits = limitsAtHand, frames.uncopied <= limits.longest,
             !isPausing({ $0.isShared(at: $1, $2) })
         else { return }
         _ = stepWithinTurn()
@@ -152,7 +162,7 @@ final class Checkpointer: @unchecked Sendable {
     /// Whether a checkpoint should begin (rule K2), as far as that is known outside of the writer's queue. Returns true at most once
     /// every 5 ms, because the writer's queue may be busy and must not fill up with requests.
     func wantsCheckpoint(_ frames: WalIndex.Frames) -> Bool {
-        guard ownLimits?.wantsCheckpoint(frames) == true, limits != nil else { return false }
+        guard ownLimits?.wantsCheckpoint(frames) == true, limitsAtHand != nil else { return false }
         let now = MonotonicClock.now
         return state.withLock { state in
             guard state.phase == .idle, now &- state.lastHandleRequest >= Self.handleInterval else { return false }
@@ -343,7 +353,7 @@ final class Checkpointer: @unchecked Sendable {
 
     /// Makes one step that lets the WAL be restarted (rule K5). Must be called with the turn, inside the gate.
     func stepWithinTurn() -> CheckpointStep.Outcome {
-        guard let limits else { return .refused }
+        guard let limits = limitsAtHand else { return .refused }
         let deadline = MonotonicClock.now + Self.budget
         let isWorthWaiting = isWorthWaiting
         let outcome: CheckpointStep.Outcome

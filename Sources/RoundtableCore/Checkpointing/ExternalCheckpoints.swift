@@ -1,3 +1,4 @@
+import Dispatch
 import RoundtableKernel
 import Synchronization
 
@@ -5,6 +6,7 @@ import Synchronization
 final class ExternalCheckpoints: Sendable {
     private struct State {
         var lastLook: Nanoseconds = 0
+        var isLooking = false
         /// When a detected program is assumed to have gone, unless it is detected again.
         var end: Nanoseconds = 0
     }
@@ -14,24 +16,46 @@ final class ExternalCheckpoints: Sendable {
     private static let interval: Nanoseconds = 1_000_000_000
     private static let memory: Nanoseconds = 5_000_000_000
 
-    private let databasePath: String
     private let state = Mutex(State())
+    /// Whether that program reads the WAL. Tests replace it.
+    let isReading: Mutex<@Sendable () -> Bool>
 
-    init(databasePath: String) { self.databasePath = databasePath }
+    init(databasePath: String) {
+        isReading = Mutex { SystemLocks.walLocks(databasePath: databasePath)?.isRead(by: Self.program) == true }
+    }
 
-    /// Call it only when a checkpoint is due, because it may read the system's list of locks. Safe from any thread.
-    func isActive(_ block: ControlBlock?, at now: Nanoseconds = MonotonicClock.now) -> Bool {
+    /// Call it only when a checkpoint is due, because once a second it reads the system's list of locks, which takes a millisecond where many
+    /// processes hold some. Safe from any thread.
+    ///
+    /// - parameter queue: where to read the list, without waiting for that; nil: here. The first time, it is read here.
+    func isActive(
+        _ block: ControlBlock?,
+        at now: Nanoseconds = MonotonicClock.now,
+        lookingOn queue: DispatchQueue? = nil
+    ) -> Bool {
         if block?.leavesCheckpointsToOthers(at: now) == true { return true }
-        let (mustLook, isRemembered) = state.withLock { state in
-            let isDue = state.lastLook == 0 || now.subtractingSaturating(state.lastLook) >= Self.interval
-            if isDue { state.lastLook = now }
-            return (isDue, now < state.end)
+        let (isFirst, mustLook) = state.withLock { state in
+            let isFirst = state.lastLook == 0
+            let isDue = isFirst || now.subtractingSaturating(state.lastLook) >= Self.interval
+            let mustLook = isDue && !state.isLooking
+            if mustLook { state.isLooking = true }
+            return (isFirst, mustLook)
         }
-        guard mustLook else { return isRemembered }
-        let locks = SystemLocks.walLocks(databasePath: databasePath)
-        guard locks?.isRead(by: Self.program) == true else { return isRemembered }
-        state.withLock { $0.end = now.addingSaturating(Self.memory) }
-        return true
+        if mustLook, let queue, !isFirst {
+            queue.async { self.look(at: MonotonicClock.now) }
+        } else if mustLook {
+            look(at: now)
+        }
+        return state.withLock { now < $0.end }
+    }
+
+    private func look(at now: Nanoseconds) {
+        let isReading = isReading.withLock { $0 }()
+        state.withLock { state in
+            state.lastLook = now
+            state.isLooking = false
+            if isReading { state.end = now.addingSaturating(Self.memory) }
+        }
     }
 }
 

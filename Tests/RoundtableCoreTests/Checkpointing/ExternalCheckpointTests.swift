@@ -1,7 +1,9 @@
+import Dispatch
 import Foundation
 import GRDB
 import RoundtableKernel
 import RoundtableUnitSupport
+import Synchronization
 import Testing
 
 @testable import Roundtable
@@ -91,5 +93,64 @@ import Testing
             block.leaveCheckpointsToOthers(until: garbage)
             #expect(!block.leavesCheckpointsToOthers(at: now), "\(garbage)")
         }
+    }
+
+    /// A look at the system's list of locks takes the longer the more processes hold some. But for the first one, no write waits for it:
+    /// neither one after which a checkpoint is due, nor one that needs it within its turn (rules K2, K6, K13).
+    @Test func noWriteWaitsForALook() throws {
+        let db = try open("writer")
+        let checkpointer = try #require(db.writer.checkpointer)
+        let mark = "writer"
+        Thread.current.threadDictionary[mark] = true
+        defer { Thread.current.threadDictionary[mark] = nil }
+        let looks = Shared((all: 0, byWriter: 0))
+        checkpointer.external.isReading.withLock {
+            $0 = {
+                let isWriter = Thread.current.threadDictionary[mark] != nil
+                looks.change { $0 = ($0.all + 1, $0.byWriter + (isWriter ? 1 : 0)) }
+                return false
+            }
+        }
+        try add(60, to: db)
+        let before = looks.value
+        #expect(before.all > 0)
+        // Meanwhile the checkpointer cannot look either.
+        try checkpointer.link.use(until: .max) { _ in
+            let end = MonotonicClock.now + 1_200_000_000
+            repeat { try? add(60, to: db) } while MonotonicClock.now < end
+            #expect(looks.value.byWriter == before.byWriter)
+        }
+        looks.wait { $0.all > before.all }
+        try db.close()
+    }
+
+    /// A program that is found is assumed to run for 5 s. It is looked for once a second, elsewhere where the caller must not wait (rule K13).
+    @Test func anotherProgramIsLookedForOnceASecond() throws {
+        let external = ExternalCheckpoints(databasePath: folder.file("players.sqlite").path)
+        let isThere = Shared(true)
+        let looks = Shared(0)
+        external.isReading.withLock {
+            $0 = {
+                looks.change { $0 += 1 }
+                return isThere.value
+            }
+        }
+        let second: Nanoseconds = 1_000_000_000
+        let now = MonotonicClock.now - 20 * second
+        let queue = DispatchQueue(label: "look")
+        // Nothing is known yet, so the caller waits.
+        #expect(external.isActive(nil, at: now, lookingOn: queue))
+        isThere.change { $0 = false }
+        #expect(external.isActive(nil, at: now + second - 1) && looks.value == 1)
+        #expect(external.isActive(nil, at: now + 4 * second) && looks.value == 2)
+        #expect(external.isActive(nil, at: now + 5 * second - 1) && looks.value == 2)
+        #expect(!external.isActive(nil, at: now + 5 * second) && looks.value == 3)
+        isThere.change { $0 = true }
+        queue.suspend()
+        // One look is under way, and nobody waits for it.
+        for _ in 1...3 { #expect(!external.isActive(nil, at: now + 6 * second, lookingOn: queue)) }
+        queue.resume()
+        queue.sync {}
+        #expect(looks.value == 4 && external.isActive(nil))
     }
 }
