@@ -30,20 +30,21 @@ struct ContentionCommand: AsyncParsableCommand {
     @Flag(help: "One process is interactive and writes every 10 ms, the others are background. Ours only.")
     var priorities = false
 
+    @Flag(help: "Instead of waits: what a change from one process to another costs, and where that goes.")
+    var handovers = false
+
     @Flag(help: "With --json: for each side, who held the turn when in the last second of a trial, and percentiles.")
     var traces = false
 
     func validate() throws {
-        guard !traces || options.output.json && !sweep && !longWriter && !priorities else {
-            throw ValidationError("--traces needs --json, and excludes --sweep, --long-writer and --priorities.")
-        }
+        guard !traces || options.output.json else { throw ValidationError("--traces needs --json.") }
         guard (1...64).contains(processes) else { throw ValidationError("--processes must be 1 to 64.") }
         guard (1...1000).contains(rounds) else { throw ValidationError("--rounds must be 1 to 1000.") }
-        guard [sweep, longWriter, priorities].filter({ $0 }).count <= 1 else {
-            throw ValidationError("--sweep, --long-writer and --priorities exclude each other.")
+        guard [sweep, longWriter, priorities, handovers, traces].filter({ $0 }).count <= 1 else {
+            throw ValidationError("--sweep, --long-writer, --priorities, --handovers and --traces exclude each other.")
         }
-        guard !longWriter && !priorities || processes >= 2 else {
-            throw ValidationError("--long-writer and --priorities need at least 2 processes.")
+        guard !longWriter && !priorities && !handovers || processes >= 2 else {
+            throw ValidationError("--long-writer, --priorities and --handovers need at least 2 processes.")
         }
     }
 
@@ -71,6 +72,9 @@ struct ContentionCommand: AsyncParsableCommand {
                 let (interactive, background) = try await contention.priorities(processes: processes, in: folder)
                 main = interactive
                 variants = [("the background ones", background)]
+            } else if handovers {
+                title = "handovers between \(processes) processes"
+                main = try await contention.handovers(processes: processes, in: folder)
             } else {
                 let counts = sweep ? Set([1, 2, 4, 8, 16, 32, 64, processes]).sorted() : [processes]
                 title = Self.title(processes)

@@ -22,6 +22,17 @@ struct Contention {
         return (compare(trials, participants: 0..<processes), trials)
     }
 
+    /// What it costs that the next transaction is another process's.
+    func handovers(processes: Int, in folder: URL) async throws -> Comparison {
+        let (speeds, trials) = try await equal(processes: processes, tracedSeconds: seconds, in: folder)
+        func figures(_ trials: [Trial]) -> Figures { HandoverCosts(trials).figures }
+        return Comparison(
+            ours: trials[.ours].map(figures) ?? [:],
+            peers: sides.filter { $0 != .ours }.map { ($0.rawValue, figures(trials[$0] ?? [])) },
+            ratios: speeds.ratios
+        )
+    }
+
     /// The first process holds each transaction open for 20 ms. Gives the others' figures, and its own.
     func longWriter(processes: Int, in folder: URL) async throws -> (short: Comparison, long: Comparison) {
         let trials = try await Interleaving.run(sides, rounds: rounds) { side in
