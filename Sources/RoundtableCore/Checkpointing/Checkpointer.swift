@@ -82,7 +82,7 @@ final class Checkpointer: @unchecked Sendable {
     var limits: CheckpointLimits? { limits(lookingOn: nil) }
 
     /// The same on the way of a write, which does not wait while that program is looked for again.
-    private var limitsAtHand: CheckpointLimits? { limits(lookingOn: queue) }
+    var limitsAtHand: CheckpointLimits? { limits(lookingOn: queue) }
 
     private func limits(lookingOn queue: DispatchQueue?) -> CheckpointLimits? {
         guard !external.isActive(participant?.block, lookingOn: queue) else { return nil }

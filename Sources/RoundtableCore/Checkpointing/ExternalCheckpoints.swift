@@ -27,23 +27,22 @@ final class ExternalCheckpoints: Sendable {
     /// Call it only when a checkpoint is due, because once a second it reads the system's list of locks, which takes a millisecond where many
     /// processes hold some. Safe from any thread.
     ///
-    /// - parameter queue: where to read the list, without waiting for that; nil: here. The first time, it is read here.
+    /// - parameter queue: where to read the list, without waiting for that; nil: here. It is read here, too, if what was read last is out of date.
     func isActive(
         _ block: ControlBlock?,
         at now: Nanoseconds = MonotonicClock.now,
         lookingOn queue: DispatchQueue? = nil
     ) -> Bool {
         if block?.leavesCheckpointsToOthers(at: now) == true { return true }
-        let (isFirst, mustLook) = state.withLock { state in
-            let isFirst = state.lastLook == 0
-            let isDue = isFirst || now.subtractingSaturating(state.lastLook) >= Self.interval
-            let mustLook = isDue && !state.isLooking
-            if mustLook { state.isLooking = true }
-            return (isFirst, mustLook)
+        let (age, mayBegin) = state.withLock { state in
+            let age = state.lastLook == 0 ? .max : now.subtractingSaturating(state.lastLook)
+            let mayBegin = age >= Self.interval && !state.isLooking
+            if mayBegin { state.isLooking = true }
+            return (age, mayBegin)
         }
-        if mustLook, let queue, !isFirst {
-            queue.async { self.look(at: MonotonicClock.now) }
-        } else if mustLook {
+        if let queue, age < Self.memory {
+            if mayBegin { queue.async { self.look(at: MonotonicClock.now) } }
+        } else if age >= Self.interval {
             look(at: now)
         }
         return state.withLock { now < $0.end }

@@ -20,7 +20,7 @@ extension SharedDatabase {
         guard let index = WalIndex(db), let mark = index.header?.mark, isLong(index) else { return }
         // A checkpoint would wait for the write that this is called from.
         guard !Access.isWriting(self), longReads.mayStepAside(at: MonotonicClock.now) else { return }
-        let asks = writer.checkpointer?.limits != nil
+        let asks = writer.checkpointer?.limitsAtHand != nil
         if asks {
             longReads.askForCheckpoint { [writer] done in
                 self.onWriterLater(self.waitingWrite()) { db in
@@ -42,6 +42,6 @@ extension SharedDatabase {
     /// Whether SQLite should restart the WAL (rule K5).
     private func isLong(_ index: WalIndex) -> Bool {
         guard let frames = index.frames else { return false }
-        return (writer.checkpointer?.limits ?? .default).wantsRestart(frames)
+        return (writer.checkpointer?.limitsAtHand ?? .default).wantsRestart(frames)
     }
 }

@@ -8,7 +8,7 @@ import Testing
 @testable import Roundtable
 @testable import RoundtableCore
 
-/// Value observations, and commits of their own participant, for which the observations prepare while the commit is written.
+/// Value observations, and commits of their own participant.
 @Suite struct OwnObservationTests {
     let folder: TemporaryFolder
     let db: SharedDatabase
@@ -48,7 +48,7 @@ import Testing
         withExtendedLifetime(observation) {}
     }
 
-    /// A transaction that was prepared for, and that its commit hook refuses, is not reported. The next one is reported.
+    /// A transaction that its commit hook refuses is not reported. The next one is reported.
     @Test func aRefusedCommitGivesNoValue() async throws {
         final class Veto: TransactionObserver {
             struct Refusal: Error {}
@@ -79,29 +79,6 @@ import Testing
         try await eventually("the value after the refused commits") { values.value.last == 1 }
         #expect(values.value == [0, 1])
         #expect(fetches.value.count == before + 1)
-        withExtendedLifetime(observation) {}
-    }
-
-    /// The observation stops waiting for a commit that takes long, and reports it when it has been made.
-    @Test func aSlowCommitIsSeen() async throws {
-        final class Slow: TransactionObserver {
-            func observes(eventsOfKind eventKind: DatabaseEventKind) -> Bool { true }
-            func databaseDidChange(with event: DatabaseEvent) {}
-            // Ten times as long as the observation waits for a commit.
-            func databaseWillCommit() throws { Thread.sleep(forTimeInterval: 0.02) }
-            func databaseDidCommit(_ db: Database) {}
-            func databaseDidRollback(_ db: Database) {}
-        }
-        let values = Values([])
-        let observation = observe(values) { try Player.fetchCount($0) }
-        try await eventually("the first value") { values.value.last == 0 }
-        for count in 1...5 {
-            try await db.write { db in
-                db.add(transactionObserver: Slow(), extent: .nextTransaction)
-                _ = try Player(name: "slow").inserted(db)
-            }
-            try await eventually("value \(count)") { values.value.last == count }
-        }
         withExtendedLifetime(observation) {}
     }
 

@@ -5,7 +5,7 @@
 struct HandoverCosts {
     /// Where the time goes.
     enum Part: String, CaseIterable {
-        /// From the last commit of one process until the first transaction of the next one has begun.
+        /// From the last commit of one process until the first transaction of the next one has begun, with what that commit took longer.
         case handover = "handover_us"
         /// The first transaction, from its begin.
         case first = "1st_us"
@@ -50,8 +50,8 @@ struct HandoverCosts {
                 durations.append(transaction.ended - transaction.began)
             }
         }
-        warm = periods.percentile(0.5) ?? 0
-        warmTransaction = durations.percentile(0.5) ?? 0
+        guard let warm = periods.percentile(0.5), let warmTransaction = durations.percentile(0.5) else { return }
+        (self.warm, self.warmTransaction) = (warm, warmTransaction)
         for transactions in trials {
             Self.visit(transactions) { place, transaction, before, isLast in
                 if place == 1 {
