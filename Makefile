@@ -83,12 +83,13 @@ SQLCIPHER_SKIPPED = $(if $(ROUNDTABLE_LONG),,RoundtableKernelTests RoundtableTes
 SQLCIPHER_PROCESS_TESTS = ProcessTests/(EncryptionBetweenProcesses|Checkpoints|Closing|DerivedTables|HistoryBetweenProcesses|StrangerObservation|WALHealthTests)/
 
 # Kills processes and makes their system calls fail, at calls that SEED chooses, for MINUTES; and replaces, removes and moves the files of open
-# databases, ROUNDS times. Prints how to repeat what it finds.
+# databases, ROUNDS times; and hands a role over between processes that are killed, frozen and suspended, TERMS times. Prints how to repeat what it finds.
 torture: dependencies
 	$(SWIFT) build $(TRAITS) --product roundtable-peer $(BUILD_FLAGS)
 	$(SWIFT) build $(TRAITS) --product roundtable-torture $(BUILD_FLAGS)
 	.build/debug/roundtable-torture sweep --minutes $(or $(MINUTES),2) $(if $(SEED),--seed $(SEED))
 	.build/debug/roundtable-torture files --rounds $(or $(ROUNDS),20) $(if $(SEED),--seed $(SEED))
+	.build/debug/roundtable-torture roles --terms $(or $(TERMS),100) $(if $(SEED),--seed $(SEED))
 
 # A million transactions of four processes that are killed and stopped, each checked against all others.
 check-transactions: dependencies

@@ -22,7 +22,7 @@ let privacy = "PrivacyInfo.xcprivacy"
 
 // The tests of one module may open databases with all features, as programs do.
 let features = [
-    "RoundtableDelivery", "RoundtableDerived", "RoundtableDiagnostics", "RoundtableHistory",
+    "RoundtableDelivery", "RoundtableDerived", "RoundtableDiagnostics", "RoundtableHistory", "RoundtableRoles",
 ]
 func unitTests(of module: String, and others: [String]) -> Target {
     let names = Set(
@@ -93,9 +93,14 @@ let package = Package(
             ] + sql
         ),
         .target(
+            name: "RoundtableRoles",
+            dependencies: ["RoundtableCore", "RoundtableGate", "RoundtableKernel"] + sql
+        ),
+        .target(
             name: "RoundtableDiagnostics",
             dependencies: [
                 "RoundtableCore", "RoundtableDelivery", "RoundtableDerived", "RoundtableFiles", "RoundtableKernel",
+                "RoundtableRoles",
             ] + sql
         ),
         // Puts a database together with all features.
@@ -103,7 +108,7 @@ let package = Package(
             name: "Roundtable",
             dependencies: [
                 "RoundtableCore", "RoundtableDelivery", "RoundtableDerived", "RoundtableDiagnostics",
-                "RoundtableFiles", "RoundtableGate", "RoundtableHistory",
+                "RoundtableFiles", "RoundtableGate", "RoundtableHistory", "RoundtableRoles",
             ] + sql
         ),
         // A product of its own, so that others do not carry it.
@@ -271,6 +276,7 @@ let package = Package(
             and: ["CRoundtable", "RoundtableC", "RoundtableFiles", "RoundtableKernel"] + features
         ),
         unitTests(of: "RoundtableHistory", and: ["RoundtableTables"]),
+        unitTests(of: "RoundtableRoles", and: ["RoundtableKernel"]),
         unitTests(of: "RoundtableDerived", and: ["RoundtableTables"] + features),
         unitTests(of: "RoundtableDelivery", and: ["RoundtableFiles", "RoundtableKernel"] + features),
         unitTests(of: "RoundtableDiagnostics", and: ["RoundtableDelivery", "RoundtableFiles", "RoundtableKernel"]),
@@ -335,13 +341,13 @@ for target in package.targets {
 if Context.environment["ROUNDTABLE_LIBRARY_ONLY"] != nil {
     let kept: Set = [
         "CRoundtableShims", "RoundtableKernel", "RoundtableFiles", "RoundtableCore", "RoundtableTables",
-        "RoundtableGate", "RoundtableHistory", "RoundtableDerived", "RoundtableDelivery", "RoundtableDiagnostics",
-        "Roundtable", "RoundtableJobs",
+        "RoundtableGate", "RoundtableHistory", "RoundtableDerived", "RoundtableDelivery", "RoundtableRoles",
+        "RoundtableDiagnostics", "Roundtable", "RoundtableJobs",
         "CRoundtable", "RoundtableC", "CRoundtableTestShims", "CRoundtableTestSupport", "RoundtableProcesses",
         "RoundtableTestKit", "RoundtableTrials", "RoundtableTestBasics", "RoundtableTestSupport",
         "RoundtableUnitSupport",
         "RoundtableGateTests", "RoundtableCoreTests", "RoundtableHistoryTests", "RoundtableDerivedTests",
-        "RoundtableDeliveryTests",
+        "RoundtableDeliveryTests", "RoundtableRolesTests",
         "RoundtableDiagnosticsTests",
     ]
     package.targets.removeAll { !kept.contains($0.name) }

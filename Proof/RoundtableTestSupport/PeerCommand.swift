@@ -48,6 +48,8 @@ package enum PeerCommand: Codable, Sendable {
     case replaceContent(path: String)
     /// Makes a snapshot or uses it. The replies have `moments`.
     case snapshot(SnapshotCommand)
+    /// Acquires the role `sync`, uses it, or gives it up. The reply's number is the generation.
+    case role(RoleCommand)
     /// Uses a snapshot file. Needs no database.
     case snapshotFile(SnapshotFileCommand)
     /// Records the history of a table, and registers consumers that begin with the next change of it.
@@ -111,6 +113,15 @@ package struct Observing: Codable, Sendable {
         self.asSequence = asSequence
         pauseMilliseconds = pause
     }
+}
+
+/// What a peer does with the role `sync`.
+package enum RoleCommand: Codable, Sendable {
+    /// - parameter patience: in ms.
+    case acquire(patience: Int)
+    /// Commits one row as the holder.
+    case write
+    case end
 }
 
 /// Moments of a commit at which a peer can be made to die.

@@ -11,6 +11,7 @@ final class PeerSession {
     private var database: PeerDatabase?
     private(set) var author = ""
     var snapshot: SharedDatabaseSnapshot?
+    var term: RoleTerm?
     private var progress: ProgressFile?
     /// The number of the last committed transaction.
     private var committed = 0
@@ -107,6 +108,8 @@ final class PeerSession {
         case .replaceContent(let path):
             try opened.shared.replaceContent(with: URL(fileURLWithPath: path))
         case .snapshot(let command):
+            return try perform(command)
+        case .role(let command):
             return try perform(command)
         case .snapshotFile(let command):
             return try perform(command)
@@ -213,7 +216,7 @@ final class PeerSession {
 
     // MARK: Writing
 
-    private func insert(_ db: Database, rows: Int) throws {
+    func insert(_ db: Database, rows: Int) throws {
         let statement = try db.cachedStatement(sql: PeerSchema.insertEntry)
         for part in 0..<rows { try statement.execute(arguments: [author, committed + 1, part]) }
     }
@@ -227,7 +230,7 @@ final class PeerSession {
         } while part % 100 != 0 || !channel.hasInput
     }
 
-    private func acknowledge() {
+    func acknowledge() {
         committed += 1
         progress?.record(committed)
     }

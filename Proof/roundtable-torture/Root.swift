@@ -12,6 +12,7 @@ struct Root: AsyncParsableCommand {
     private static var verbs: [any ParsableCommand.Type] {
         var verbs: [any ParsableCommand.Type] = [
             Check.self, CheckRole.self, JobsVerb.self, JobsRole.self, FilesVerb.self, FilesRole.self,
+            RolesVerb.self, RolesWorker.self,
             RandomCommand.self, SoakCommand.self,
             PowerCutCommand.self, PowerCutVictim.self,
             PowerCutInspector.self,

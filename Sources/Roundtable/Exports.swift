@@ -6,3 +6,4 @@
 @_exported import RoundtableFiles
 @_exported import RoundtableGate
 @_exported import RoundtableHistory
+@_exported import RoundtableRoles

@@ -23,6 +23,7 @@ extension DatabaseStatus: CustomStringConvertible {
             let letters = outbox.deadLetters.map { ", \($0.grouped) set aside" } ?? ""
             lines.append("outbox: \(outbox.waiting.of("command")) waiting\(letters)")
         }
+        for role in roles ?? [] { lines.append("role: \(role)") }
         lines += unknowns.map { "not known: \($0)" }
         return lines.joined(separator: "\n  ")
     }
@@ -52,4 +53,12 @@ extension DatabaseDiagnosis: CustomStringConvertible {
 
 extension DatabaseDiagnosis.Finding: CustomStringConvertible {
     public var description: String { "\(severity.rawValue): \(message) (\(location)) \(advice)" }
+}
+
+extension RoleStatus: CustomStringConvertible {
+    /// Such as `'sync': 'app' (pid 12), 1 waits`. The wording may change.
+    public var description: String {
+        let waits = waiting.isEmpty ? "" : ", \(waiting.count.grouped) \(waiting.count == 1 ? "waits" : "wait")"
+        return "'\(name)': \(holder.map { "\($0)" } ?? "free")\(isSuspended ? ", suspended" : "")\(waits)"
+    }
 }

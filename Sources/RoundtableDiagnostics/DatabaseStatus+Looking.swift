@@ -69,7 +69,7 @@ extension DatabaseStatus {
         let locks = SystemLocks.walLocks(databasePath: onlooker.path)
         let (state, letters) =
             content?.recall(&status, onlooker)
-            ?? WalIndexGate.look { status.lookIntoDatabase(onlooker, reading, content) } ?? status.nothingSeen()
+            ?? WalIndexGate.look { status.lookIntoDatabase(onlooker, block, reading, content) } ?? status.nothingSeen()
         if let state {
             status.wal = WALHealth(
                 state,
@@ -173,6 +173,7 @@ extension DatabaseStatus {
     /// - returns: the state of the WAL, and the dead letters of the outbox; each is nil when it cannot be read.
     fileprivate mutating func lookIntoDatabase(
         _ onlooker: Onlooker,
+        _ block: ControlBlock?,
         _ further: FurtherReading?,
         _ content: UnattendedContent?
     ) -> (WalIndexView.State?, OutboxStatus.DeadLetters?) {
@@ -180,6 +181,7 @@ extension DatabaseStatus {
         var letters: OutboxStatus.DeadLetters?
         var problem: (any Error)?
         var derivedTableProblem: (any Error)?
+        var roleProblem: (any Error)?
         var furtherProblem: (any Error)?
         if isEncrypted {
             unknowns.append("The content, and how much of the WAL is copied: the database is encrypted.")
@@ -193,6 +195,7 @@ extension DatabaseStatus {
                 state = onlooker.walState(db)
                 do { letters = try OutboxStatus.DeadLetters(db, path: onlooker.path) } catch { problem = error }
                 do { derivedTables = try DerivedTablesStatus(db) } catch { derivedTableProblem = error }
+                do { roles = try RoleStatus.all(db, block) } catch { roleProblem = error }
                 do { try further?.read(db) } catch { furtherProblem = error }
                 return try SchemaVersion(db)
             }
@@ -205,6 +208,7 @@ extension DatabaseStatus {
         }
         if let problem { unknowns.append("The dead letters of the outbox: \(Self.reason(problem, files))") }
         if let derivedTableProblem { unknowns.append("The derived tables: \(Self.reason(derivedTableProblem, files))") }
+        if let roleProblem { unknowns.append("The roles: \(Self.reason(roleProblem, files))") }
         if let further, let furtherProblem {
             unknowns.append("\(further.subject): \(Self.reason(furtherProblem, files))")
         }

@@ -37,6 +37,8 @@ public struct DatabaseStatus: Codable, Sendable, Equatable {
     public var outbox: OutboxStatus?
     /// The derived tables; nil when there are none, or where ``unknowns`` says why.
     package var derivedTables: DerivedTablesStatus?
+    /// The roles that participants have, or had; nil when there are none, or where ``unknowns`` says why.
+    public var roles: [RoleStatus]?
     /// The replication of the database by Litestream; nil when it is not replicated.
     package var replication: ReplicationStatus?
     /// What this database follows, if it is a read replica; nil when it is none.
@@ -54,7 +56,7 @@ public struct DatabaseStatus: Codable, Sendable, Equatable {
     public var turnHolder: ParticipantStatus? { participants.first(where: \.hasTurn) }
 
     enum CodingKeys: String, CodingKey {
-        case path, files, wal, schema, participants, outbox, replication, replica, fence, unknowns
+        case path, files, wal, schema, participants, outbox, roles, replication, replica, fence, unknowns
         case sqliteVersion = "sqlite_version"
         case sqliteHasWALResetBug = "sqlite_has_wal_reset_bug"
         case journalMode = "journal_mode"

@@ -43,6 +43,7 @@ package final class UnattendedContent {
         let version: Version
         let schema: DatabaseStatus.SchemaVersion?
         let derivedTables: DerivedTablesStatus?
+        let roles: [RoleStatus]?
         let letters: OutboxStatus.DeadLetters?
         let unknowns: [String]
     }
@@ -65,6 +66,7 @@ package final class UnattendedContent {
             version: version,
             schema: status.schema,
             derivedTables: status.derivedTables,
+            roles: status.roles,
             letters: letters,
             unknowns: Array(unknowns)
         )
@@ -81,6 +83,7 @@ package final class UnattendedContent {
         recalls += 1
         status.schema = known.schema
         status.derivedTables = known.derivedTables
+        status.roles = known.roles
         status.unknowns += known.unknowns
         return (nil, known.letters)
     }

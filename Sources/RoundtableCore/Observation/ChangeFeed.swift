@@ -38,6 +38,7 @@ final class ChangeFeed: Sendable {
     private let connection: ObservationConnection
     private let owns: @Sendable (OwnerWord, ControlBlock) -> Bool
     private let didCompareBlock: @Sendable (_ isNew: Bool) -> Void
+    private let answer: @Sendable (UInt32) -> Void
     private let uncoordinated: CommitsWithoutSeat
     private let watch: FileWatch
     /// The files whose commits are followed.
@@ -55,6 +56,7 @@ final class ChangeFeed: Sendable {
     ///   - owns: whether the owner of a record in the ring of a control block is this participant.
     ///   - didCompareBlock: called when the control block was compared with the file in its place, with whether the feed follows another
     ///     one now. It must not wait.
+    ///   - answer: called with the number of a question for signs of life (rule P16). It must not wait.
     init(
         databasePath: String,
         author: String,
@@ -65,7 +67,8 @@ final class ChangeFeed: Sendable {
         from position: Position? = nil,
         isPaused: Bool = false,
         owns: @escaping @Sendable (OwnerWord, ControlBlock) -> Bool,
-        didCompareBlock: @escaping @Sendable (_ isNew: Bool) -> Void = { _ in }
+        didCompareBlock: @escaping @Sendable (_ isNew: Bool) -> Void = { _ in },
+        answer: @escaping @Sendable (UInt32) -> Void = { _ in }
     ) {
         self.databasePath = databasePath
         self.files = files
@@ -75,6 +78,7 @@ final class ChangeFeed: Sendable {
         self.subscribers = subscribers
         self.owns = owns
         self.didCompareBlock = didCompareBlock
+        self.answer = answer
         let folder = (databasePath as NSString).deletingLastPathComponent
         watch = FileWatch(path: databasePath + "-wal", folder: folder, others: [databasePath, databasePath + "-shm"])
         var first: Reading
@@ -250,7 +254,7 @@ final class ChangeFeed: Sendable {
 
     private func listen(to block: ControlBlock?) -> NewsListener? {
         block.map { block in
-            NewsListener(block) { [weak self] in
+            NewsListener(block, answer) { [weak self] in
                 ChangesExecutor.handingOut { self?.deliverNews() ?? Look() }
             }
         }
@@ -303,6 +307,7 @@ final class ChangeFeed: Sendable {
 /// A thread that sleeps until a participant publishes a commit.
 private final class NewsListener: Sendable {
     private let block: ControlBlock
+    private let answer: @Sendable (UInt32) -> Void
     private let isStopped = Atomic(false)
     private let ended = MonotonicSemaphore()
     private let thread = Atomic<UInt>(0)
@@ -311,9 +316,16 @@ private final class NewsListener: Sendable {
     /// of reading after each commit, so that observers leave the processors to writers. Both are in nanoseconds.
     private static let burst: (distance: Nanoseconds, pause: Nanoseconds) = (2_000_000, 1_000_000)
 
-    /// - parameter look: called before each sleep.
-    init(_ block: ControlBlock, _ look: @escaping @Sendable () -> ChangeFeed.Look) {
+    /// - Parameters:
+    ///   - answer: called with each question that is new.
+    ///   - look: called before each sleep.
+    init(
+        _ block: ControlBlock,
+        _ answer: @escaping @Sendable (UInt32) -> Void,
+        _ look: @escaping @Sendable () -> ChangeFeed.Look
+    ) {
         self.block = block
+        self.answer = answer
         let thread = Thread { [self] in
             self.thread.store(Self.currentThread, ordering: .sequentiallyConsistent)
             listen(look)
@@ -326,8 +338,14 @@ private final class NewsListener: Sendable {
 
     private func listen(_ look: () -> ChangeFeed.Look) {
         var lastNews: Nanoseconds = 0
+        var answered: UInt32?
         while !isStopped.load(ordering: .sequentiallyConsistent) {
             let seen = block.newsWord
+            let question = block.lastQuestion
+            if question != answered {
+                answer(question)
+                answered = question
+            }
             let found = look()
             let now = MonotonicClock.now
             if found.hasNews {

@@ -152,7 +152,8 @@ final class Observatory: Sendable {
                 from: position,
                 isPaused: isPaused,
                 owns: { [weak seat] in seat?.owns($0, in: $1) ?? false },
-                didCompareBlock: { [rejoining] isNew in if isNew { rejoining.follow() } else { rejoining.look() } }
+                didCompareBlock: { [rejoining] isNew in if isNew { rejoining.follow() } else { rejoining.look() } },
+                answer: { [weak seat] in seat?.answer($0) }
             )
             feed.start()
             state.withLock { $0.run(feed) }

@@ -90,14 +90,5 @@ extension JobWorkerRow {
         isOver(at: time) && !isOfOtherBoot(at: time) && process.liveness(seenFrom: .current) == .alive
     }
 
-    fileprivate var sharingProcess: SharingProcess {
-        let reader = ProcessIdentity.current
-        return SharingProcess(
-            pid: process.pid,
-            isInOtherPIDNamespace: process.namespace != reader.namespace,
-            name: author,
-            isParticipant: true,
-            liveness: SharingProcess.Liveness(process.liveness(seenFrom: reader))
-        )
-    }
+    fileprivate var sharingProcess: SharingProcess { SharingProcess(process, author: author) }
 }

@@ -1,4 +1,5 @@
 import GRDB
+import RoundtableCore
 import RoundtableKernel
 
 /// A row of `roundtable_job_worker` (rule A6). Times are in milliseconds.
@@ -47,11 +48,7 @@ extension JobWorkerRow: FetchableRecord {
         id = row["id"]
         queue = row["queue"]
         author = row["author"]
-        process = ProcessIdentity(
-            pid: Int32(truncatingIfNeeded: row["pid"] as Int64),
-            startTime: UInt64(bitPattern: row["start_time"]),
-            namespace: UInt64(bitPattern: row["namespace"])
-        )
+        process = ProcessIdentity(row)
         boot = row["boot"]
         lease = row["lease"]
         leaseEnd = row["lease_end"]
@@ -76,10 +73,8 @@ extension JobTable {
             """
         try db.execute(
             sql: sql,
-            arguments: [
-                worker.id, worker.queue, worker.author, worker.process.pid, Int64(bitPattern: worker.process.startTime),
-                Int64(bitPattern: worker.process.namespace), worker.boot, worker.lease, worker.leaseEnd,
-            ]
+            arguments: [worker.id, worker.queue, worker.author] + StatementArguments(worker.process.columns)
+                + [worker.boot, worker.lease, worker.leaseEnd]
         )
     }
 

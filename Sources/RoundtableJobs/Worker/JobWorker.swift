@@ -36,13 +36,13 @@ final class JobWorker: Sendable {
     private let perform: Perform
     private let state = Mutex(State())
     private let trouble: RetryTrouble<Step>
-    private let wakes = JobWakes()
+    private let wakes = TaskWakes()
     /// Lets the listener wait for the next change, because the worker looks at the queue, and may sleep then.
-    private let idle = JobWakes()
+    private let idle = TaskWakes()
     /// Wakes the task that gives handlers their grace. The wakes of the claiming task end with its cancellation.
-    private let graceEndings = JobWakes()
+    private let graceEndings = TaskWakes()
     /// Wakes the task that waits for cancelled handlers. It is another one, because the cancellation of a waiting task ends its wakes.
-    private let endings = JobWakes()
+    private let endings = TaskWakes()
 
     init(
         _ database: SharedDatabase,

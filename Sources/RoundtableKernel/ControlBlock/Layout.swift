@@ -6,7 +6,7 @@
 /// - 3 (2026-11): the checkpointer; the slot shows any read, with its line of code.
 /// - 4 (2026-11): the version is part of the file's name; a lock per slot, and whether the owner holds it; times in the clock of the first
 ///   time namespace; the folder whose commands the owner applies. Later in version 4: the lease of another program's checkpoints, the word of
-///   fences, the stamps of files, and whether the owner refuses its own writes. All of them were zeros before.
+///   fences, the stamps of files, whether the owner refuses its own writes, and questions with their answers. All of them were zeros before.
 package enum Layout {
     package static let version: UInt32 = 4
     /// The ASCII text "RNDTABLE" as a little-endian word.
@@ -43,6 +43,8 @@ package enum Layout {
         static let queueCleared = 768
         static let lastRecord = 896
         static let news = 1024
+        /// Added in version 4. Participants that do not know it never answer (rule P16).
+        static let questions = 1028
         static let tablesInUse = 1152
         static let checkpointer = 1280
         static let checkpointLease = 1288
@@ -65,6 +67,7 @@ package enum Layout {
         static let description = 24
         static let ticket = 32
         static let wakeWord = 48
+        static let answered = 52
         static let author = 96
         static let authorSize = 48
         static let callSite = 144

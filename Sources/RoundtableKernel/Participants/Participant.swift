@@ -45,6 +45,7 @@ package final class Participant: Sendable {
         slot[.askedToAdvance] = 0
         slot[.commandsFolder] = 0
         slot[.companionStamp] = 0
+        slot.answered.pointee.store(block.lastQuestion, ordering: .releasing)
         slot[.namespace] = identity.namespace
         slot[.startTime] = identity.startTime
         slot[.joinedAt] = UInt64(max(0, time(nil)))
@@ -138,6 +139,12 @@ package final class Participant: Sendable {
         slot[.companionStamp] = UInt64(OwnerWord(rawValue: ownerWord).incarnation) << 32 | UInt64(files.companions)
     }
 
+    /// Shows that this participant runs (rule P16).
+    func answer(_ question: UInt32) {
+        guard isSeated else { return }
+        slot.answered.pointee.store(question, ordering: .releasing)
+    }
+
     /// Releases the slot. If the participant held the turn, it must have passed it on before (rule P5).
     package func leave() {
         defer { block.locks.drop(slot.index, of: ownerWord) }
@@ -158,6 +165,10 @@ package struct OwnerWord: Hashable, Sendable {
     }
     package var pid: Int32 { Int32(bitPattern: UInt32(rawValue >> 32)) }
     var incarnation: UInt32 { UInt32(truncatingIfNeeded: rawValue) }
+
+    /// The word as a column of a table has it.
+    package var stored: Int64 { Int64(bitPattern: rawValue) }
+    package init(stored: Int64) { rawValue = UInt64(bitPattern: stored) }
 }
 
 extension Slot {

@@ -201,6 +201,9 @@ package final class Seat: @unchecked Sendable {
         }
     }
 
+    /// Answers a question of another participant (rule P16). Safe from any thread.
+    package func answer(_ question: UInt32) { shared.withLock { $0.participant?.answer(question) } }
+
     /// Shows other participants the folder whose commands `applier` applies; nil: `applier` has stopped. Safe from any thread.
     package func show(commandsFolder folder: FileIdentity?, of applier: AnyObject) {
         shared.withLock {

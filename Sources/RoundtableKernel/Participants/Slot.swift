@@ -21,6 +21,10 @@ package struct Slot: @unchecked Sendable {
     var wakeWord: UnsafeMutablePointer<Atomic<UInt32>> {
         (base + Layout.Slot.wakeWord).assumingMemoryBound(to: Atomic<UInt32>.self)
     }
+    /// The number of the last question that the owner has answered (rule P16).
+    var answered: UnsafeMutablePointer<Atomic<UInt32>> {
+        (base + Layout.Slot.answered).assumingMemoryBound(to: Atomic<UInt32>.self)
+    }
 
     /// A number that is read on its own, so it needs no protocol. Except for `askedToAdvance`, only the owner writes it.
     subscript(field: Layout.SlotNumber) -> UInt64 {

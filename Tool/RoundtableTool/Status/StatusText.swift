@@ -18,7 +18,7 @@ struct StatusText {
             ("files", files), ("format", format), ("sqlite", sqlite), ("schema", schema), ("wal", wal),
             ("checkpoints", checkpoints),
             ("control block", controlBlock), ("other blocks", otherControlBlocks), ("turn", turn),
-            ("write lock", writeLock), ("outbox", outbox), ("derived tables", derivedTables),
+            ("write lock", writeLock), ("outbox", outbox), ("derived tables", derivedTables), ("roles", roles),
             ("replication", replication),
             ("follows", replica), ("fenced", fence),
         ]
@@ -34,6 +34,8 @@ struct StatusText {
         }
         return lines.map { $0.visibleLine + "\n" }.joined()
     }
+
+    private var roles: String? { status.roles.map { $0.map(\.description).joined(separator: " · ") } }
 
     private var files: String {
         [

@@ -5,6 +5,8 @@ package enum InternalTables {
     package static let history = "roundtable_history"
     /// The prefix of all names of the outbox.
     package static let outbox = "roundtable_outbox"
+    /// The prefix of all names of roles.
+    package static let roles = "roundtable_role"
     /// The prefix of all names of derived tables.
     package static let derivedTables = "roundtable_ext"
 
@@ -13,7 +15,7 @@ package enum InternalTables {
 
     /// Whether a table is one of Roundtable's, or that of GRDB's migrations, and not the app's.
     package static func isInternal(_ table: String) -> Bool {
-        table == "grdb_migrations" || isUnreported(table) || table.hasPrefix(derivedTables)
+        table == "grdb_migrations" || isUnreported(table) || table.hasPrefix(roles) || table.hasPrefix(derivedTables)
     }
 
     /// Returns the name of the derived table that a table belongs to, or nil if the table belongs to all derived tables or to none.

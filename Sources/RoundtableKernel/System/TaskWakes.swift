@@ -1,17 +1,17 @@
 import Synchronization
 
 /// Wakes one task, which is the only one that waits. Wakes that come while it does not wait are kept, as one.
-final class JobWakes: Sendable {
+package final class TaskWakes: Sendable {
     private let stream: AsyncStream<Void>
     private let continuation: AsyncStream<Void>.Continuation
     /// Whether there was a wake since the last wait. The stream alone cannot tell, because a timer may take the place of a wake in it.
     private let isPending = Atomic(false)
 
-    init() {
+    package init() {
         (stream, continuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
-    func wake() {
+    package func wake() {
         isPending.store(true, ordering: .sequentiallyConsistent)
         continuation.yield()
     }
@@ -20,7 +20,7 @@ final class JobWakes: Sendable {
     ///
     /// - returns: whether there was a wake.
     @discardableResult
-    func next(until end: ContinuousClock.Instant?) async -> Bool {
+    package func next(until end: ContinuousClock.Instant?) async -> Bool {
         let timer = end.map { end in
             Task { [continuation] in
                 try await Task.sleep(until: end, clock: .continuous)

@@ -1,0 +1,202 @@
+import GRDB
+import RoundtableCore
+import RoundtableGate
+import RoundtableKernel
+
+extension SharedDatabase {
+    /// A role that one participant at a time has, such as that of the one that synchronizes. See <doc:Roles>.
+    ///
+    /// ```swift
+    /// try await db.role("sync").hold { term in
+    ///     while let page = try await server.nextPage() {
+    ///         try await term.write { db in try page.store(db) }
+    ///     }
+    /// }
+    /// ```
+    ///
+    /// - parameter name: the name that all processes use. Any text.
+    public func role(_ name: String) -> NamedRole { NamedRole(name: name, database: self) }
+}
+
+/// A role that one participant at a time has. This value names it, and is cheap: it takes nothing.
+///
+/// The participant that has a role loses it when it ends its term, closes the database, or dies, and, as soon as another participant waits for
+/// it, when it is suspended or does not answer for longer than that one's patience. So a process that is frozen does not keep it. When
+/// it goes on, its ``RoleTerm`` tells it, and ``RoleTerm/write(priority:sharesCommit:file:line:_:)`` writes nothing any more.
+///
+/// Roles are kept in the database, so they need one that is open for writing. Safe to use from any thread.
+public struct NamedRole: Sendable {
+    public let name: String
+    let database: SharedDatabase
+
+    /// How long a waiting participant waits, by default, for a holder that gives no sign of life.
+    public static let defaultPatience = Duration.seconds(1)
+
+    /// Waits until this participant has the role. Participants get it in the order of their priorities, and of their calls.
+    ///
+    /// - Parameters:
+    ///   - priority: how urgent it is among the participants that wait.
+    ///   - timeout: how long to wait; nil: until the task is cancelled.
+    ///   - patience: how long to wait for a holder whose process lives and does not answer, because it is frozen. At least 0.3 s.
+    /// - returns: the term. It ends when it is released, too.
+    /// - throws: ``RoleError/timedOut(path:role:holder:)``; `CancellationError`; `DatabaseError`.
+    public func acquire(
+        priority: SharedDatabase.TurnPriority = .default,
+        timeout: Duration? = nil,
+        patience: Duration = defaultPatience
+    ) async throws -> RoleTerm {
+        let search = RoleSearch(self, priority, patience: max(patience, .milliseconds(300)))
+        guard let timeout else { return try await search.run() }
+        return try await withThrowingTaskGroup(of: RoleTerm?.self) { group in
+            group.addTask { try await search.run() }
+            group.addTask {
+                try await Task.sleep(for: timeout)
+                return nil
+            }
+            defer { group.cancelAll() }
+            if let term = try await group.next()! { return term }
+            group.cancelAll()
+            // The term may have begun at the last moment.
+            if let term = try? await group.next()! { return term }
+            throw RoleError.timedOut(path: database.path, role: name, holder: try? await holder()?.description)
+        }
+    }
+
+    /// Waits for the role, and runs `body` while this participant has it. The role is given up when `body` has ended.
+    ///
+    /// If the participant loses the role meanwhile, the task of `body` is cancelled, and this throws ``RoleError/lost(path:role:holder:)``
+    /// when `body` has ended.
+    ///
+    /// - throws: what `acquire` and `body` throw.
+    public func hold<T: Sendable>(
+        priority: SharedDatabase.TurnPriority = .default,
+        timeout: Duration? = nil,
+        patience: Duration = defaultPatience,
+        _ body: @escaping @Sendable (RoleTerm) async throws -> T
+    ) async throws -> T {
+        let term = try await acquire(priority: priority, timeout: timeout, patience: patience)
+        let result: Result<T, any Error>
+        do {
+            result = .success(
+                try await withThrowingTaskGroup(of: T.self) { group in
+                    group.addTask { try await body(term) }
+                    group.addTask {
+                        await term.waitUntilLost()
+                        try Task.checkCancellation()
+                        throw term.lost(holder: try? await holder()?.description)
+                    }
+                    defer { group.cancelAll() }
+                    return try await group.next()!
+                }
+            )
+        } catch {
+            result = .failure(error)
+        }
+        await term.end()
+        return try result.get()
+    }
+
+    /// The participant that has the role now; nil: none, or one that can be seen to have lost it.
+    ///
+    /// - throws: `DatabaseError`.
+    public func holder() async throws -> SharingProcess? {
+        guard let view = try await database.read({ try RoleTable.view(of: name, $0) }), let claim = view.holdersClaim,
+            RoleJudge(database.seat.participant?.block).sign(of: claim) != .gone
+        else { return nil }
+        return SharingProcess(claim.process, author: claim.author)
+    }
+}
+
+/// One wait for a role.
+private struct RoleSearch: Sendable {
+    private let role: NamedRole
+    private let database: SharedDatabase
+    private let priority: SharedDatabase.TurnPriority
+    private let patience: Nanoseconds
+
+    init(_ role: NamedRole, _ priority: SharedDatabase.TurnPriority, patience: Duration) {
+        (self.role, self.priority, self.patience) = (role, priority, patience.nanoseconds)
+        database = role.database
+    }
+
+    private var judge: RoleJudge { RoleJudge(database.seat.participant?.block) }
+
+    func run() async throws -> RoleTerm {
+        let claim = RoleClaim(role.name, priority, of: database)
+        let roles = database.companion(Roles.self)
+        roles.add(claim)
+        do {
+            let generation = try await wait(claim)
+            // `close()` has given up what it knew.
+            guard roles.has(claim.id) else { throw CancellationError() }
+            return RoleTerm(claim, generation: generation, in: database)
+        } catch {
+            roles.leave(claim, database)
+            throw error
+        }
+    }
+
+    /// - returns: the generation of the term.
+    private func wait(_ filed: RoleClaim) async throws -> Int64 {
+        var claim = filed
+        if let generation = try await file(claim) { return generation }
+        let wakes = TaskWakes()
+        let listener = Task { [changes = database.changes(in: Table(RoleTable.roles), Table(RoleTable.claims))] in
+            for try await _ in changes { wakes.wake() }
+        }
+        defer { listener.cancel() }
+        var wait = RoleWait(patience: patience)
+        var view: RoleView?
+        while true {
+            try Task.checkCancellation()
+            if view == nil {
+                do {
+                    view = try await database.read { try RoleTable.view(of: role.name, $0) }
+                } catch let error as DatabaseError where error.isSuspension {
+                    try await database.gate.waitUntilOpen()
+                    continue
+                }
+            }
+            guard let seen = view, seen.claims.contains(where: { $0.id == claim.id }) else {
+                // The role was given to this claim while its process was frozen, and then taken; or other content is in the database.
+                if let generation = try await file(claim) { return generation }
+                view = nil
+                continue
+            }
+            if seen.holder == claim.id { return seen.generation }
+            let owner = database.seat.participant?.owner
+            if owner != claim.owner {
+                claim.owner = owner
+                let id = claim.id
+                try await database.write(priority: priority) { try RoleTable.update(owner, of: id, $0) }
+            }
+            let judge = judge
+            let step = wait.look(
+                at: MonotonicClock.now,
+                holder: seen.holder,
+                seen.holdersClaim.map(judge.sign) ?? .gone,
+                canAsk: judge.block != nil,
+                ahead: { judge.ahead(of: claim.id, in: seen) }
+            )
+            switch step {
+            case .wait: break
+            case .ask: judge.block.map { wait.asked($0.ask()) }
+            case .remind: judge.block?.interruptNews()
+            case .take:
+                let (claim, question) = (claim, wait.question)
+                let generation = try await database.write(priority: priority) { db in
+                    try RoleTable.take(claim, insteadOf: seen.holder, unanswered: question, db, self.judge)
+                }
+                if let generation { return generation }
+                view = nil
+                continue
+            }
+            let next = ContinuousClock.now + .nanoseconds(Int64(RoleWait.interval))
+            if await wakes.next(until: next) { view = nil }
+        }
+    }
+
+    private func file(_ claim: RoleClaim) async throws -> Int64? {
+        try await database.write(priority: priority) { try RoleTable.file(claim, $0, judge) }
+    }
+}

@@ -1,0 +1,58 @@
+import RoundtableCore
+import RoundtableKernel
+
+/// What is seen of the participant of a claim.
+package enum RoleSign: Equatable, Sendable {
+    /// The participant has left, its process is dead, or the machine was restarted since.
+    case gone
+    /// Its gate is closed.
+    case suspended
+    /// The number of the last question that it has answered (rule P16).
+    case present(answered: UInt32)
+    /// The process may live, and has no slot in the control block that is in place.
+    case unseen
+
+    /// Whether others need not wait for it.
+    package var isFree: Bool { self == .gone || self == .suspended }
+}
+
+/// Judges the participants of claims, by the control block and by the system.
+package struct RoleJudge: Sendable {
+    package let block: ControlBlock?
+
+    package init(_ block: ControlBlock?) { self.block = block }
+
+    package func sign(of claim: RoleClaim) -> RoleSign {
+        let boot = BootClock.bootID
+        if claim.boot != boot, !claim.boot.isEmpty, !boot.isEmpty { return .gone }
+        if let block, let owner = claim.owner {
+            switch block.signOfLife(of: owner) {
+            case .gone: return .gone
+            case .suspended: return .suspended
+            case .present(let answered): return .present(answered: answered)
+            case .absent: break
+            }
+        }
+        return claim.process.liveness(seenFrom: .current) == .dead ? .gone : .unseen
+    }
+
+    /// Whether nobody holds the role who can be waited for.
+    func isFree(_ view: RoleView) -> Bool { view.holdersClaim.map { sign(of: $0).isFree } ?? true }
+
+    /// Whether no claim that comes before this one can have the role.
+    func isFirst(_ id: Int64, in view: RoleView) -> Bool { ahead(of: id, in: view) == 0 }
+
+    /// The number of claims that come before this one and can have the role.
+    func ahead(of id: Int64, in view: RoleView) -> Int {
+        view.waiting.prefix { $0.id != id }.count { !sign(of: $0).isFree }
+    }
+
+    func holder(of view: RoleView, leavesUnanswered question: UInt32) -> Bool {
+        guard let claim = view.holdersClaim else { return true }
+        switch sign(of: claim) {
+        case .gone, .suspended: return true
+        case .present(let answered): return !SignOfLife.answers(answered, question)
+        case .unseen: return block != nil
+        }
+    }
+}

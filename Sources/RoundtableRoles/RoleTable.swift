@@ -1,0 +1,211 @@
+import GRDB
+import RoundtableCore
+import RoundtableKernel
+
+// Rules P17 to P21 of `docs/PROTOCOL-FILES.md`. All functions run inside a transaction of the caller.
+
+/// A participant's wish to have a role: a row of `roundtable_role_claim`.
+package struct RoleClaim: Sendable, Equatable {
+    package let id: Int64
+    package let role: String
+    package let priority: Int64
+    package let author: String
+    package let process: ProcessIdentity
+    package let boot: String
+    /// The owner word of the participant's slot; nil: it has none.
+    package var owner: OwnerWord?
+
+    init(_ role: String, _ priority: SharedDatabase.TurnPriority, of database: SharedDatabase) {
+        id = Int64.random(in: 1...Int64.max)
+        self.role = role
+        self.priority = Int64(priority.rawValue)
+        author = database.author
+        process = .current
+        boot = BootClock.bootID
+        owner = database.seat.participant?.owner
+    }
+}
+
+extension RoleClaim: FetchableRecord {
+    package init(row: Row) {
+        id = row["id"]
+        role = row["role"]
+        priority = row["priority"]
+        author = row["author"]
+        process = ProcessIdentity(row)
+        boot = row["boot"]
+        let word: Int64 = row["owner"]
+        owner = word == 0 ? nil : OwnerWord(stored: word)
+    }
+}
+
+/// A role, and all claims to it, at one moment.
+package struct RoleView: Sendable {
+    package let generation: Int64
+    package let holder: Int64?
+    /// When the holder got the role, in ms since 1970.
+    package let since: Int64
+    /// In the order in which they get the role. The holder's is among them.
+    package let claims: [RoleClaim]
+
+    package var holdersClaim: RoleClaim? { claims.first { $0.id == holder } }
+    package var waiting: [RoleClaim] { claims.filter { $0.id != holder } }
+}
+
+package enum RoleTable {
+    package static let roles = "roundtable_role"
+    package static let claims = "roundtable_role_claim"
+
+    private static let schema = """
+        CREATE TABLE IF NOT EXISTS main.roundtable_role (
+            name TEXT PRIMARY KEY NOT NULL,
+            generation INTEGER NOT NULL,
+            holder INTEGER,
+            since INTEGER NOT NULL
+        ) STRICT;
+        CREATE TABLE IF NOT EXISTS main.roundtable_role_claim (
+            id INTEGER PRIMARY KEY,
+            role TEXT NOT NULL,
+            priority INTEGER NOT NULL,
+            place INTEGER NOT NULL,
+            author TEXT NOT NULL,
+            pid INTEGER NOT NULL,
+            start_time INTEGER NOT NULL,
+            namespace INTEGER NOT NULL,
+            boot TEXT NOT NULL,
+            owner INTEGER NOT NULL
+        ) STRICT;
+        """
+    private static let now = "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)"
+
+    package static func exist(_ db: Database) throws -> Bool {
+        let sql = "SELECT EXISTS (SELECT * FROM main.sqlite_master WHERE type = 'table' AND name = '\(roles)')"
+        return try Bool.fetchOne(db.cachedStatement(sql: sql)) ?? false
+    }
+
+    // MARK: Reading
+
+    /// - returns: nil when nobody has ever claimed the role.
+    package static func view(of role: String, _ db: Database) throws -> RoleView? {
+        guard try exist(db) else { return nil }
+        let sql = "SELECT generation, holder, since FROM main.roundtable_role WHERE name = ?"
+        guard let row = try Row.fetchOne(db.cachedStatement(sql: sql), arguments: [role]) else { return nil }
+        let claims = """
+            SELECT id, role, priority, author, pid, start_time, namespace, boot, owner FROM main.roundtable_role_claim
+            WHERE role = ? ORDER BY priority, place, id
+            """
+        return RoleView(
+            generation: row["generation"],
+            holder: row["holder"],
+            since: row["since"],
+            claims: try RoleClaim.fetchAll(db.cachedStatement(sql: claims), arguments: [role])
+        )
+    }
+
+    package static func names(_ db: Database) throws -> [String] {
+        guard try exist(db) else { return [] }
+        return try String.fetchAll(db, sql: "SELECT name FROM main.roundtable_role ORDER BY name")
+    }
+
+    /// Whether the claim with this id holds the role (rule P20).
+    static func isHolder(_ id: Int64, of role: String, _ db: Database) throws -> Bool {
+        let sql = "SELECT EXISTS (SELECT * FROM main.roundtable_role WHERE name = ? AND holder = ?)"
+        // The table is there, unless the database was erased.
+        guard try exist(db) else { return false }
+        return try Bool.fetchOne(db.cachedStatement(sql: sql), arguments: [role, id]) ?? false
+    }
+
+    // MARK: Claiming
+
+    /// Adds a claim, and takes the role if it is free and no other claim comes first (rule P18).
+    ///
+    /// - returns: the generation of the new holder; nil when the claim has to wait.
+    static func file(_ claim: RoleClaim, _ db: Database, _ judge: RoleJudge) throws -> Int64? {
+        if try !exist(db) { try db.execute(sql: schema) }
+        let role = "INSERT OR IGNORE INTO main.roundtable_role (name, generation, since) VALUES (?, 0, \(now))"
+        try db.execute(sql: role, arguments: [claim.role])
+        let sql = """
+            INSERT INTO main.roundtable_role_claim (id, role, priority, place, author, pid, start_time, namespace, boot, owner)
+            VALUES (?, ?, ?, (SELECT 1 + coalesce(max(place), 0) FROM main.roundtable_role_claim WHERE role = ?), ?, ?, ?, ?, ?, ?)
+            """
+        try db.execute(
+            sql: sql,
+            arguments: [claim.id, claim.role, claim.priority, claim.role, claim.author]
+                + StatementArguments(claim.process.columns) + [claim.boot, claim.owner?.stored ?? 0]
+        )
+        guard let view = try view(of: claim.role, db), judge.isFree(view), judge.isFirst(claim.id, in: view) else {
+            return nil
+        }
+        return try give(claim.role, to: claim.id, insteadOf: view, db, judge)
+    }
+
+    /// Takes the role for a claim, if it is still held by `holder` (rule P19).
+    ///
+    /// - parameter question: what the holder has not answered; nil: the role is free, which is judged again.
+    /// - returns: the generation of the new holder; nil when the role has changed hands, or the holder shows that it lives.
+    static func take(
+        _ claim: RoleClaim,
+        insteadOf holder: Int64?,
+        unanswered question: UInt32?,
+        _ db: Database,
+        _ judge: RoleJudge
+    ) throws -> Int64? {
+        guard let view = try view(of: claim.role, db), view.holder == holder,
+            view.claims.contains(where: { $0.id == claim.id })
+        else { return nil }
+        guard judge.isFree(view) || question.map({ judge.holder(of: view, leavesUnanswered: $0) }) == true else {
+            return nil
+        }
+        return try give(claim.role, to: claim.id, insteadOf: view, db, judge)
+    }
+
+    /// Removes a claim. The role goes to the next one that can have it (rule P21).
+    static func leave(_ id: Int64, of role: String, _ db: Database, _ judge: RoleJudge) throws {
+        guard let view = try view(of: role, db), view.claims.contains(where: { $0.id == id }) else { return }
+        if view.holder == id {
+            let next = view.waiting.first { !judge.sign(of: $0).isFree }
+            _ = try give(role, to: next?.id, insteadOf: view, db, judge)
+        } else {
+            try remove([id], db)
+        }
+    }
+
+    /// The participant has another slot.
+    static func update(_ owner: OwnerWord?, of id: Int64, _ db: Database) throws {
+        guard try exist(db) else { return }
+        let sql = "UPDATE main.roundtable_role_claim SET owner = ? WHERE id = ? AND owner <> ?"
+        let word = owner?.stored ?? 0
+        try db.cachedStatement(sql: sql).execute(arguments: [word, id, word])
+    }
+
+    /// Removes all claims, because they are of another file (rule S15).
+    static func removeClaims(_ db: Database) throws {
+        guard try exist(db) else { return }
+        try db.execute(sql: "DELETE FROM main.roundtable_role_claim")
+        try db.execute(sql: "UPDATE main.roundtable_role SET holder = NULL")
+    }
+
+    /// Gives the role to another claim or to nobody, and removes the claims of the former holder, and of those that are gone.
+    private static func give(
+        _ role: String,
+        to id: Int64?,
+        insteadOf view: RoleView,
+        _ db: Database,
+        _ judge: RoleJudge
+    ) throws -> Int64 {
+        let generation = view.generation &+ (id == nil ? 0 : 1)
+        let sql = "UPDATE main.roundtable_role SET holder = ?, generation = ?, since = \(now) WHERE name = ?"
+        try db.cachedStatement(sql: sql).execute(arguments: [id, generation, role])
+        try remove(
+            view.claims.filter { $0.id != id && ($0.id == view.holder || judge.sign(of: $0) == .gone) }.map(\.id),
+            db
+        )
+        return generation
+    }
+
+    private static func remove(_ ids: [Int64], _ db: Database) throws {
+        for id in ids {
+            try db.cachedStatement(sql: "DELETE FROM main.roundtable_role_claim WHERE id = ?").execute(arguments: [id])
+        }
+    }
+}

@@ -1,0 +1,155 @@
+import GRDB
+import RoundtableCore
+import RoundtableKernel
+import Synchronization
+
+/// The time in which a participant has a role. ``NamedRole/acquire(priority:timeout:patience:)`` begins it. It ends with ``end()``, when it
+/// is released, or when the role is lost. Safe to use from any thread.
+public final class RoleTerm: Sendable {
+    /// The name of the role.
+    public let role: String
+    /// The number of this term: larger than those of all earlier terms of this role in this database file. A server that is given it with each
+    /// request can refuse those of an earlier holder.
+    public let generation: Int64
+
+    private let database: SharedDatabase
+    private let claim: RoleClaim
+    private let loss = RoleLoss()
+    private let listener: Task<Void, Never>
+
+    init(_ claim: RoleClaim, generation: Int64, in database: SharedDatabase) {
+        (self.claim, self.database, self.generation) = (claim, database, generation)
+        role = claim.role
+        let changes = database.changes(in: Table(RoleTable.roles))
+        listener = Task { [loss, database] in
+            // The first look is after the observation has begun.
+            var iterator = changes.makeAsyncIterator()
+            do {
+                repeat {
+                    guard await Self.stillHolds(claim, database) else { break }
+                } while try await iterator.next() != nil
+            } catch {
+                // A file of the database is lost.
+            }
+            loss.declare()
+        }
+        database.companion(Roles.self).follow(claim, loss)
+    }
+
+    deinit { giveUp() }
+
+    /// Whether this participant has the role, as far as it knows. It may have lost it at this moment: only a write that is made with
+    /// ``write(priority:sharesCommit:file:line:_:)``, or that calls ``check(_:)``, is safe.
+    public var isHeld: Bool { !loss.isDeclared }
+
+    /// Runs `updates` in a transaction if this participant has the role, which is checked within the transaction. No two terms of one role
+    /// overlap in what they commit this way.
+    ///
+    /// - throws: ``RoleError/lost(path:role:holder:)``, before `updates` runs; what `SharedDatabase.write` throws.
+    public func write<T: Sendable>(
+        priority: SharedDatabase.TurnPriority? = nil,
+        sharesCommit: Bool? = nil,
+        file: StaticString = #fileID,
+        line: UInt = #line,
+        _ updates: @Sendable (Database) throws -> T
+    ) async throws -> T {
+        try await database.write(priority: priority, sharesCommit: sharesCommit, file: file, line: line) { db in
+            try check(db)
+            return try updates(db)
+        }
+    }
+
+    /// Runs `updates` in a transaction as the async function of the same name does, and blocks the calling thread.
+    @_disfavoredOverload
+    public func write<T>(
+        priority: SharedDatabase.TurnPriority? = nil,
+        file: StaticString = #fileID,
+        line: UInt = #line,
+        _ updates: (Database) throws -> T
+    ) throws -> T {
+        try database.write(priority: priority, file: file, line: line) { db in
+            try check(db)
+            return try updates(db)
+        }
+    }
+
+    /// Checks, within a write transaction, that this participant has the role. Then it has the role until that transaction is committed.
+    ///
+    /// - throws: ``RoleError/lost(path:role:holder:)``; `DatabaseError`.
+    public func check(_ db: Database) throws {
+        // A term that was ended is over before the table says so.
+        if isHeld, try RoleTable.isHolder(claim.id, of: role, db) { return }
+        loss.declare()
+        let holder = try RoleTable.view(of: role, db)?.holdersClaim
+        throw lost(holder: holder.map { SharingProcess($0.process, author: $0.author).description })
+    }
+
+    /// Waits until this participant has lost the role, the term was ended, or the task is cancelled.
+    public func waitUntilLost() async { await loss.wait() }
+
+    /// Gives the role up. The next participant that waits has it when this returns.
+    ///
+    /// While the database is suspended, or cannot be written, this returns at once, and the role is given up as soon as it can be.
+    public func end() async {
+        loss.declare()
+        listener.cancel()
+        await database.companion(Roles.self).leaveNow(claim, database)
+    }
+
+    func lost(holder: String?) -> RoleError { .lost(path: database.path, role: role, holder: holder) }
+
+    private func giveUp() {
+        loss.declare()
+        listener.cancel()
+        database.companion(Roles.self).leave(claim, database)
+    }
+
+    /// An error of the read says nothing of the role, but for one that lasts: the database is closed, or a file of it is lost.
+    private static func stillHolds(_ claim: RoleClaim, _ database: SharedDatabase) async -> Bool {
+        do {
+            return try await database.read { try RoleTable.isHolder(claim.id, of: claim.role, $0) }
+        } catch let error as DatabaseError where error.resultCode != .SQLITE_MISUSE {
+            return true
+        } catch {
+            return false
+        }
+    }
+}
+
+/// Whether a term is over, and those who wait for that.
+final class RoleLoss: Sendable {
+    private let state = Mutex(
+        (isDeclared: false, waiters: [UInt64: CheckedContinuation<Void, Never>](), last: UInt64(0))
+    )
+
+    var isDeclared: Bool { state.withLock { $0.isDeclared } }
+
+    func declare() {
+        let waiters = state.withLock { state in
+            state.isDeclared = true
+            defer { state.waiters = [:] }
+            return Array(state.waiters.values)
+        }
+        for waiter in waiters { waiter.resume() }
+    }
+
+    /// Waits until the loss is declared, or the task is cancelled.
+    func wait() async {
+        let id = state.withLock { state in
+            state.last += 1
+            return state.last
+        }
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let isOver = state.withLock { state in
+                    if state.isDeclared || Task.isCancelled { return true }
+                    state.waiters[id] = continuation
+                    return false
+                }
+                if isOver { continuation.resume() }
+            }
+        } onCancel: {
+            state.withLock { $0.waiters.removeValue(forKey: id) }?.resume()
+        }
+    }
+}

@@ -1,0 +1,79 @@
+import RoundtableKernel
+
+/// What a claim does that waits for a role (rule P19), as a state machine. It looks at least every `interval`.
+struct RoleWait {
+    enum Step: Equatable {
+        case wait
+        /// Ask all participants for a sign of life, and call `asked`.
+        case ask
+        /// Wake the participants again: the last question may have come while the holder was about to sleep.
+        case remind
+        /// Take the role.
+        case take
+    }
+
+    /// The longest time between two looks. No more than this counts as time in which the holder was silent, so a process that was frozen
+    /// itself does not blame others.
+    static let interval: Nanoseconds = 50_000_000
+    /// How long a free role is left to each claim that comes before.
+    static let courtesy: Nanoseconds = 2 * interval
+
+    private let patience: Nanoseconds
+    private var holder: Int64?
+    private var answered: UInt32?
+    private(set) var question: UInt32?
+    private var lastLook: Nanoseconds?
+    /// Since when the holder was silent, or the role was free, in ns of looking.
+    private var elapsed: Nanoseconds = 0
+    private var kind = Kind.free
+    private enum Kind { case free, present, unseen }
+
+    /// - parameter patience: how long a holder that gives no sign of life is waited for.
+    init(patience: Nanoseconds) {
+        // The last look and the transaction are within the patience, too.
+        self.patience = patience.subtractingSaturating(2 * Self.interval)
+    }
+
+    /// - Parameters:
+    ///   - holder: the claim that holds the role.
+    ///   - canAsk: whether there is a control block, by which holders answer.
+    ///   - ahead: the number of claims that come before.
+    mutating func look(
+        at now: Nanoseconds,
+        holder: Int64?,
+        _ sign: RoleSign,
+        canAsk: Bool,
+        ahead: () -> Int
+    ) -> Step {
+        let passed = lastLook.map { min(now.subtractingSaturating($0), Self.interval) } ?? 0
+        lastLook = now
+        let kind: Kind =
+            switch sign {
+            case .gone, .suspended: .free
+            case .present: .present
+            case .unseen: .unseen
+            }
+        if holder != self.holder || kind != self.kind {
+            (self.holder, self.kind, answered, question, elapsed) = (holder, kind, nil, nil, 0)
+        } else {
+            elapsed += passed
+        }
+        switch sign {
+        case .gone, .suspended:
+            let ahead = ahead()
+            return ahead == 0 || elapsed >= Nanoseconds(ahead) * Self.courtesy ? .take : .wait
+        case .unseen:
+            break
+        case .present(let present):
+            if present != answered {
+                // It has answered this question, or that of another participant.
+                (answered, question, elapsed) = (present, nil, 0)
+            }
+        }
+        guard canAsk else { return .wait }
+        if question == nil { return elapsed >= patience / 2 ? .ask : .wait }
+        return elapsed >= patience ? .take : .remind
+    }
+
+    mutating func asked(_ question: UInt32) { self.question = question }
+}
