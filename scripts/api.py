@@ -21,7 +21,7 @@ API = ROOT / "docs" / "api"
 # Each module, and the targets whose declarations a program sees by importing it: scripts/docs.sh passes the same.
 MODULES = {
     "Roundtable": ["Roundtable", "RoundtableCore", "RoundtableDelivery", "RoundtableDerived", "RoundtableDiagnostics", "RoundtableFiles",
-                   "RoundtableHistory", "RoundtableKernel"],
+                   "RoundtableHistory", "RoundtableKernel", "RoundtableRoles"],
     "RoundtableFiles": ["RoundtableFiles", "RoundtableKernel"],
     "RoundtableJobs": ["RoundtableJobs"],
     "RoundtableService": ["RoundtableService"],

@@ -41,7 +41,7 @@ convert() {
         --hosting-base-path "$base" --enable-experimental-overloaded-symbol-presentation "$@"
 }
 
-graphs Roundtable RoundtableCore,RoundtableDelivery,RoundtableDerived,RoundtableDiagnostics,RoundtableFiles,RoundtableGate,RoundtableHistory,RoundtableKernel
+graphs Roundtable RoundtableCore,RoundtableDelivery,RoundtableDerived,RoundtableDiagnostics,RoundtableFiles,RoundtableGate,RoundtableHistory,RoundtableKernel,RoundtableRoles
 graphs RoundtableTestKit RoundtableProcesses
 graphs RoundtableFiles RoundtableKernel
 graphs RoundtableJobs ""

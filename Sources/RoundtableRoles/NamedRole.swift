@@ -2,6 +2,7 @@ import GRDB
 import RoundtableCore
 import RoundtableGate
 import RoundtableKernel
+import Synchronization
 
 extension SharedDatabase {
     /// A role that one participant at a time has, such as that of the one that synchronizes. See <doc:Roles>.
@@ -127,8 +128,8 @@ private struct RoleSearch: Sendable {
         roles.add(claim)
         do {
             let generation = try await wait(claim)
-            // `close()` has given up what it knew.
-            guard roles.has(claim.id) else { throw CancellationError() }
+            // `close()` has given the claim up meanwhile.
+            guard roles.has(claim.id) else { throw DatabaseError.closed(database.path) }
             return RoleTerm(claim, generation: generation, in: database)
         } catch {
             roles.leave(claim, database)
@@ -141,7 +142,12 @@ private struct RoleSearch: Sendable {
         var claim = filed
         if let generation = try await file(claim) { return generation }
         let wakes = TaskWakes()
+        let isFollowing = Atomic(true)
         let listener = Task { [changes = database.changes(in: Table(RoleTable.roles), Table(RoleTable.claims))] in
+            defer {
+                isFollowing.store(false, ordering: .sequentiallyConsistent)
+                wakes.wake()
+            }
             for try await _ in changes { wakes.wake() }
         }
         defer { listener.cancel() }
@@ -192,11 +198,17 @@ private struct RoleSearch: Sendable {
                 continue
             }
             let next = ContinuousClock.now + .nanoseconds(Int64(RoleWait.interval))
-            if await wakes.next(until: next) { view = nil }
+            let isChanged = await wakes.next(until: next)
+            // When the database is closed, or a file of it is lost, no change is reported any more, and the next read fails.
+            if isChanged || !isFollowing.load(ordering: .sequentiallyConsistent) { view = nil }
         }
     }
 
     private func file(_ claim: RoleClaim) async throws -> Int64? {
-        try await database.write(priority: priority) { try RoleTable.file(claim, $0, judge) }
+        try await database.write(priority: priority) { db in
+            // A claim that closing has removed is not added again.
+            guard database.companion(Roles.self).has(claim.id) else { throw DatabaseError.closed(database.path) }
+            return try RoleTable.file(claim, db, judge)
+        }
     }
 }

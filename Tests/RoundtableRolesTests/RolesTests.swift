@@ -229,6 +229,20 @@ import Testing
         await (try await other.value).end()
     }
 
+    /// A suspended participant that closes cannot remove its claim, of which others see that it is gone.
+    @Test func aWaitEndsWithASuspendedDatabase() async throws {
+        let (a, b, c) = (try open("a"), try open("b"), try open("c"))
+        let term = try await a.role("sync").acquire()
+        let wait = try await waiting(b)
+        let other = try await waiting(c)
+        b.suspendNow()
+        try b.closeNow()
+        await #expect(throws: (any Error).self) { _ = try await wait.value }
+        #expect(try claims(a).map(\.author) == ["a", "b", "c"])
+        await term.end()
+        await (try await other.value).end()
+    }
+
     /// **Rule P19**: who waits does not wait for a participant whose gate is closed.
     @Test func suspension() async throws {
         let (a, b) = (try open("a"), try open("b"))

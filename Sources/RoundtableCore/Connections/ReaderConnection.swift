@@ -175,7 +175,7 @@ extension DatabaseError {
     }
 
     /// The error after `close()`, with the path of the database.
-    static func closed(_ path: String) -> DatabaseError {
+    package static func closed(_ path: String) -> DatabaseError {
         DatabaseError(resultCode: .SQLITE_MISUSE, message: "\(path): closed by close(): open it again")
     }
 }
