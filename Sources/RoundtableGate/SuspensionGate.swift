@@ -243,6 +243,12 @@ package final class SuspensionGate: Sendable {
         if request(body) { open() }
     }
 
+    /// Closes the gate, and aborts what runs inside, without waiting for it.
+    package func closeAtOnce() {
+        _ = request { $0.own.isSuspended = true }
+        abort()
+    }
+
     /// The first step of `change`: closes the gate immediately, if the requests say so now.
     ///
     /// - returns: whether `open` must be called.

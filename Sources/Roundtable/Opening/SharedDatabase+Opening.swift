@@ -7,8 +7,11 @@ extension SharedDatabase {
     /// Opens a database for reading and writing, and creates and migrates it if necessary. Any number of processes may do this at
     /// the same time: one of them does the work, and the others wait for it.
     ///
+    /// If the task is cancelled meanwhile, this ends within some milliseconds, whatever it waits for, and throws `CancellationError`. A closure of
+    /// yours, such as a migration, is not interrupted between its statements.
+    ///
     /// - Parameters:
-    ///   - url: the database file. Its folder must exist. It can have [SQLite's parameters](https://www.sqlite.org/uri.html): with
+    ///   - url: the database file. Its folder must exist (or see ``Options/createsParentFolders``). It can have [SQLite's parameters](https://www.sqlite.org/uri.html): with
     ///     `?mode=rw`, the file must exist. With `?mode=ro`, it is opened as by `openReadOnly(at:)`, and a database that is unavailable is
     ///     an error. Parameters that would break sharing are refused with the reason; ``UnsharedDatabase`` opens such locations.
     ///   - schema: the schema that this process expects, and the migrations that lead to it.
@@ -23,7 +26,7 @@ extension SharedDatabase {
         as author: String,
         options: Options = Options()
     ) async throws -> SharedDatabase {
-        try await whileOpen(options) {
+        try await whileOpen(options) { options in
             try openNow(at: url, schema: schema, as: author, options: options, features: features)
         }
     }
@@ -36,7 +39,7 @@ extension SharedDatabase {
         as author: String,
         options: Options = Options()
     ) throws -> SharedDatabase {
-        try whileOpen(options) {
+        try whileOpen(options) { options in
             try openNow(at: url, schema: schema, as: author, options: options, features: features)
         }
     }
@@ -54,7 +57,7 @@ extension SharedDatabase {
         as author: String,
         options: Options = Options()
     ) async throws -> Availability {
-        try await whileOpen(options) {
+        try await whileOpen(options) { options in
             try openReadOnlyNow(at: url, schema: schema, as: author, options: options, features: features)
         }
     }
@@ -67,7 +70,7 @@ extension SharedDatabase {
         as author: String,
         options: Options = Options()
     ) throws -> Availability {
-        try whileOpen(options) {
+        try whileOpen(options) { options in
             try openReadOnlyNow(at: url, schema: schema, as: author, options: options, features: features)
         }
     }

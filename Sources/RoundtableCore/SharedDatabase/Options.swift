@@ -20,6 +20,10 @@ extension SharedDatabase {
         /// How long opening waits for another process that is creating or migrating the database.
         public var setupTimeout: Duration = .seconds(60)
 
+        /// Whether opening creates the folders above the database that are missing. The default is false: a missing folder is often a wrong
+        /// path.
+        public var createsParentFolders = false
+
         /// Which participant goes first when several wait to write. A single write can have another priority.
         public var priority: TurnPriority = .default
 
@@ -102,6 +106,9 @@ extension SharedDatabase {
 
         /// The reporter of the opened database.
         package internal(set) var reporter = EventReporter.none
+
+        /// Ends the opening when its task is cancelled.
+        var cancellation: OpeningCancellation?
 
         /// The keying of the opened database, determined once.
         var keying: Keying?

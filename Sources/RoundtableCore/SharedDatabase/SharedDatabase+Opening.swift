@@ -25,14 +25,23 @@ extension SharedDatabase {
 
 extension SharedDatabase {
     /// Calls `open`. If the gate was closed, it waits for the gate and retries, or throws if ``Options/whileSuspended`` is
-    /// `.fail`.
+    /// `.fail`. When the task is cancelled, `open` ends soon, and this throws `CancellationError`.
     package static func whileOpen<T: Sendable>(
         _ options: Options,
-        _ open: @escaping @Sendable () throws -> T
+        _ open: @escaping @Sendable (Options) throws -> T
     ) async throws -> T {
+        let cancellation = OpeningCancellation()
+        var options = options
+        options.cancellation = cancellation
         while true {
             do {
-                return try await offThread { Result(catching: open) }.get()
+                return try await withTaskCancellationHandler { [options] in
+                    try await offThread { Result { try open(options) } }.get()
+                } onCancel: {
+                    cancellation.cancel()
+                }
+            } catch  where cancellation.isCancelled {
+                throw CancellationError()
             } catch let closed as GateClosed {
                 if options.whileSuspended == .fail { throw DatabaseError.openingSuspended(closed.gate.path) }
                 try await closed.gate.waitUntilOpen()
@@ -40,10 +49,10 @@ extension SharedDatabase {
         }
     }
 
-    package static func whileOpen<T>(_ options: Options, _ open: () throws -> T) throws -> T {
+    package static func whileOpen<T>(_ options: Options, _ open: (Options) throws -> T) throws -> T {
         while true {
             do {
-                return try open()
+                return try open(options)
             } catch let closed as GateClosed {
                 if options.whileSuspended != .wait { throw DatabaseError.openingSuspended(closed.gate.path) }
                 closed.gate.waitUntilOpen()
@@ -60,6 +69,7 @@ extension SharedDatabase {
     ) throws -> SharedDatabase {
         PlatformLifecycle.followOnce()
         let uri = try DatabaseURI(url)
+        if options.createsParentFolders, uri["mode"] == nil || uri["mode"] == "rwc" { try uri.createParentFolders() }
         let file = try DatabaseFile(shared: uri)
         switch uri["mode"] {
         case "ro":
@@ -92,6 +102,7 @@ extension SharedDatabase {
             process: options.process,
             report: { [reporter = options.reporter] in reporter.report($0) }
         )
+        try options.cancellation?.begin(gate)
         // The opening stays inside the gate until the database follows the gate.
         let database = try gate.opening {
             options.keying = try options.encryption.flatMap { try Keying($0, of: file, mayCreate: true) }
@@ -120,6 +131,7 @@ extension SharedDatabase {
         }
         do {
             for feature in features { try feature.databaseDidOpen(database) }
+            try options.cancellation?.end()
         } catch {
             try? database.close()
             throw error
@@ -157,9 +169,10 @@ extension SharedDatabase {
             process: options.process,
             report: { [reporter = options.reporter] in reporter.report($0) }
         )
+        try options.cancellation?.begin(gate)
         // The first reader may have to recover the wal-index, under locks like a writer's. The opening stays inside the gate
         // until the database follows the gate.
-        return try gate.opening {
+        let availability: Availability = try gate.opening {
             if let encryption = options.encryption {
                 guard let keying = try Keying(encryption, of: file, mayCreate: false) else {
                     return .unavailable(.notCreated)
@@ -212,5 +225,12 @@ extension SharedDatabase {
                 )
             )
         }
+        do {
+            try options.cancellation?.end()
+        } catch {
+            if case .available(let database) = availability { try? database.close() }
+            throw error
+        }
+        return availability
     }
 }
