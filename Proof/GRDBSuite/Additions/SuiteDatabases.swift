@@ -110,8 +110,8 @@ class SuiteDatabase: @unchecked Sendable {
         }
     }
 
-    /// A shared database has no counterpart.
     func releaseMemory() {
+        (base as? SharedDatabase)?.releaseMemory()
         (base as? GRDB.DatabasePool)?.releaseMemory()
         (base as? GRDB.DatabaseQueue)?.releaseMemory()
     }

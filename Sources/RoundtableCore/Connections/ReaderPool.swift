@@ -41,6 +41,8 @@ final class ReaderPool: Parkable {
     private let closings: ConnectionClosings
     /// All connections except those that close, so that no connection is interrupted while it closes.
     private let connections = Mutex<[ReaderConnection]>([])
+    /// The number of open connections, for tests.
+    var connectionCount: Int { connections.withLock { $0.count } }
     private let nextID = Atomic<UInt64>(0)
     private let lender = LenderExecutor()
 

@@ -57,7 +57,9 @@ package struct DatabaseFile {
         guard hasFolder else {
             throw SharedDatabaseError.notAFile(
                 path: path,
-                reason: "the folder \(folder) does not exist: create it first, or set createsParentFolders in the options"
+                reason: """
+                    the folder \(folder) does not exist: create it first, or set createsParentFolders in the options
+                    """
             )
         }
         try ForbiddenFile.refuse(databasePath: path)

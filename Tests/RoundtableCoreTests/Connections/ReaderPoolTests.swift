@@ -12,6 +12,52 @@ import Testing
         case blocking, suspending, later
     }
 
+    /// Connections are closed, except those in use, and opened again when they are needed. Behind a closed gate, nothing is.
+    @Test func releasedMemory() async throws {
+        let folder = try TemporaryFolder()
+        func open() throws -> SharedDatabase {
+            try SharedDatabase.open(at: folder.file("db.sqlite"), schema: SharedSchema(migrator()), as: "app")
+        }
+        let db = try open()
+        func count() -> Int { db.readers.connectionCount }
+        let names = { @Sendable () throws -> [String] in try db.names() }
+        try db.insert("A")
+        #expect(try names() == ["A"])
+        #expect(count() == 1)
+        db.releaseMemory()
+        #expect(count() == 0)
+        #expect(try names() == ["A"])
+        // It waits for reads that run.
+        let (begun, end) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let read = inThread {
+            try db.read { db in
+                begun.signal()
+                end.wait()
+                _ = try Row.fetchAll(db, sql: "SELECT * FROM player")
+            }
+        }
+        await onThread { begun.wait() }
+        let isReleased = Shared(false)
+        let release = inThread {
+            db.releaseMemory()
+            isReleased.change { $0 = true }
+        }
+        #expect(!isReleased.value && count() == 1)
+        end.signal()
+        try await read.value
+        try await release.value
+        #expect(isReleased.value && count() == 0)
+        func suspend() { _ = db.suspend(deadline: .now + .seconds(5)) }
+        #expect(try names() == ["A"])
+        suspend()
+        db.releaseMemory()
+        #expect(count() == 1)
+        db.resume()
+        func close() throws { try db.close() }
+        try close()
+        db.releaseMemory()
+    }
+
     /// Reads would keep a barrier waiting forever if the reads that come after it did not wait for it:
     ///
     /// | held read | barrier | late read |
