@@ -243,6 +243,19 @@ import Testing
         await (try await other.value).end()
     }
 
+    /// A claim is not filed again after closing has removed it.
+    @Test func aClaimThatClosingHasRemoved() async throws {
+        let (a, b) = (try open("a"), try open("b"))
+        let term = try await a.role("sync").acquire()
+        let wait = try await waiting(b)
+        // As closing does, before the database is closed.
+        b.companion(Roles.self).databaseIsClosing()
+        try a.run("DELETE FROM roundtable_role_claim WHERE author = 'b'")
+        await #expect(throws: DatabaseError.self) { _ = try await wait.value }
+        #expect(try claims(a).map(\.author) == ["a"])
+        await term.end()
+    }
+
     /// **Rule P19**: who waits does not wait for a participant whose gate is closed.
     @Test func suspension() async throws {
         let (a, b) = (try open("a"), try open("b"))
@@ -359,7 +372,12 @@ import Testing
         await term.waitUntilLost()
         let next = try await a.role("sync").acquire()
         #expect(next.isHeld && next.generation == 2)
-        await next.end()
+        // The content has the term that runs.
+        let second = folder.file("second.sqlite")
+        try a.backup(to: DatabaseQueue(path: second.path))
+        try await a.replaceContent(with: second)
+        await next.waitUntilLost()
+        #expect(try claims(a) == [])
     }
 
     /// The tables may be gone.

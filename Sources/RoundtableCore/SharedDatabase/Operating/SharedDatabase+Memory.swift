@@ -13,7 +13,8 @@ extension SharedDatabase {
             let visit = gate.enter(.closing, at: nil, isRunning: true)
         else { return }
         defer { gate.leave(visit) }
-        precondition(Access.current(to: self) == nil, "releaseMemory() must not be called within an access to the database.")
+        let isWithinAccess = Access.current(to: self) != nil
+        precondition(!isWithinAccess, "releaseMemory() waits for all accesses, so it cannot be called within one.")
         // A connection with a statement that is still used stays, and so do all if the database is closed meanwhile.
         try? readers.barrier { try parking.exclusively { try readers.closeIdle() } }
         writer.queue.releaseMemory()
