@@ -9,7 +9,7 @@ import Testing
 @testable import RoundtableRoles
 
 /// Participants of one process, each with its own `SharedDatabase`.
-@Suite struct RolesTests {
+@Suite(.timeLimit(.minutes(1))) struct RolesTests {
     private let folder: TemporaryFolder
 
     init() throws { folder = try TemporaryFolder() }
