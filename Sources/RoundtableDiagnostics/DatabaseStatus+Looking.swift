@@ -195,7 +195,7 @@ extension DatabaseStatus {
                 state = onlooker.walState(db)
                 do { letters = try OutboxStatus.DeadLetters(db, path: onlooker.path) } catch { problem = error }
                 do { derivedTables = try DerivedTablesStatus(db) } catch { derivedTableProblem = error }
-                do { roles = try RoleStatus.all(db, block) } catch { roleProblem = error }
+                do { roles = try RoleStatus.all(db, block, path: onlooker.path) } catch { roleProblem = error }
                 do { try further?.read(db) } catch { furtherProblem = error }
                 return try SchemaVersion(db)
             }

@@ -26,8 +26,8 @@ public struct RoleStatus: Codable, Sendable, Equatable {
 
 extension RoleStatus {
     /// The roles that were ever claimed, by name; nil: none.
-    static func all(_ db: Database, _ block: ControlBlock?) throws -> [RoleStatus]? {
-        let judge = RoleJudge(block)
+    static func all(_ db: Database, _ block: ControlBlock?, path: String) throws -> [RoleStatus]? {
+        let judge = RoleJudge(block, file: FileStamps(ofDatabaseAt: path).database)
         let roles = try RoleTable.names(db).compactMap { name in
             try RoleTable.view(of: name, db).map { RoleStatus(name, $0, judge) }
         }

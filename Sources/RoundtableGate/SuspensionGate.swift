@@ -35,6 +35,7 @@ package final class SuspensionGate: Sendable {
     private let releasesEverything: Atomic<Bool>
     package let process: ProcessSuspension
     private let report: @Sendable (SuspensionEvent) -> Void
+    private let isDiscarded = Atomic(false)
     /// Whether it was reported that a lock is held, since the gate was closed.
     private let hasReportedHeld = Atomic(false)
     /// Ends waits for the turn while the gate is closed.
@@ -165,7 +166,7 @@ package final class SuspensionGate: Sendable {
     package func leave(_ id: UInt64, _ interruption: Interruption? = nil) {
         let left = remove(id, interruption) ?? interrupting.withLock { remove(id, interruption, evenIfAborted: true) }
         guard let (departure, waiters, event) = left else { return }
-        if let event { report(event) }
+        if let event, !isDiscarded.load(ordering: .relaxed) { report(event) }
         waiters.forEach { $0() }
         if departure.mustSettle { settleLater(endingUse: departure.endsUseAfterSettling) }
     }
@@ -243,10 +244,15 @@ package final class SuspensionGate: Sendable {
         if request(body) { open() }
     }
 
-    /// Closes the gate, and aborts what runs inside, without waiting for it.
-    package func closeAtOnce() {
+    /// Closes the gate for good, and aborts what runs inside, without waiting for it. It is no suspension, so none is reported.
+    package func discard() {
+        isDiscarded.store(true, ordering: .sequentiallyConsistent)
         _ = request { $0.own.isSuspended = true }
         abort()
+        DetachedThread.startOrQueue { [self] in
+            // One interruption is not enough, because a statement may be about to begin.
+            while !waitUntilEmpty(until: MonotonicClock.now &+ 1_000_000) { interrupt() }
+        }
     }
 
     /// The first step of `change`: closes the gate immediately, if the requests say so now.
@@ -361,7 +367,9 @@ package final class SuspensionGate: Sendable {
 
     /// Reports, once until the gate opens, that an access holds a lock.
     func reportIfHeld(_ outcome: SuspensionReport.Outcome) {
-        if case .held(let access) = outcome, !hasReportedHeld.exchange(true, ordering: .relaxed) {
+        if case .held(let access) = outcome, !isDiscarded.load(ordering: .relaxed),
+            !hasReportedHeld.exchange(true, ordering: .relaxed)
+        {
             report(.held(access))
         }
     }

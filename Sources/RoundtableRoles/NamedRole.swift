@@ -15,14 +15,14 @@ extension SharedDatabase {
     /// }
     /// ```
     ///
-    /// - parameter name: the name that all processes use. Any text.
+    /// - parameter name: the name that all processes use: a text without NUL. Names are compared byte by byte.
     public func role(_ name: String) -> NamedRole { NamedRole(name: name, database: self) }
 }
 
 /// A role that one participant at a time has. This value names it, and is cheap: it takes nothing.
 ///
 /// The participant that has a role loses it when it ends its term, closes the database, or dies, and, as soon as another participant waits for
-/// it, when it is suspended or does not answer for longer than that one's patience. So a process that is frozen does not keep it. When
+/// it, when it is suspended, cannot write because of a newer schema, or does not answer for longer than that one's patience. So a process that is frozen does not keep it. When
 /// it goes on, its ``RoleTerm`` tells it, and ``RoleTerm/write(priority:sharesCommit:file:line:_:)`` writes nothing any more.
 ///
 /// Roles are kept in the database, so they need one that is open for writing. Safe to use from any thread.
@@ -79,15 +79,18 @@ public struct NamedRole: Sendable {
         let result: Result<T, any Error>
         do {
             result = .success(
-                try await withThrowingTaskGroup(of: T.self) { group in
-                    group.addTask { try await body(term) }
+                // Of the two tasks, the first has a value, and the second an error or nothing.
+                try await withThrowingTaskGroup(of: T?.self) { group in
+                    group.addTask { .some(try await body(term)) }
                     group.addTask {
-                        await term.waitUntilLost()
-                        try Task.checkCancellation()
+                        guard await term.loss.wait() == .lost else { return nil }
                         throw term.lost(holder: try? await holder()?.description)
                     }
                     defer { group.cancelAll() }
-                    return try await group.next()!
+                    while let value = try await group.next() {
+                        if let value { return value }
+                    }
+                    preconditionFailure("the body has returned a value, or thrown")
                 }
             )
         } catch {
@@ -102,7 +105,7 @@ public struct NamedRole: Sendable {
     /// - throws: `DatabaseError`.
     public func holder() async throws -> SharingProcess? {
         guard let view = try await database.read({ try RoleTable.view(of: name, $0) }), let claim = view.holdersClaim,
-            RoleJudge(database.seat.participant?.block).sign(of: claim) != .gone
+            RoleJudge(database).sign(of: claim) != .gone
         else { return nil }
         return SharingProcess(claim.process, author: claim.author)
     }
@@ -120,8 +123,6 @@ private struct RoleSearch: Sendable {
         database = role.database
     }
 
-    private var judge: RoleJudge { RoleJudge(database.seat.participant?.block) }
-
     func run() async throws -> RoleTerm {
         let claim = RoleClaim(role.name, priority, of: database)
         let roles = database.companion(Roles.self)
@@ -129,7 +130,7 @@ private struct RoleSearch: Sendable {
         do {
             let generation = try await wait(claim)
             // `close()` has given the claim up meanwhile.
-            guard roles.has(claim.id) else { throw DatabaseError.closed(database.path) }
+            guard roles.isWanted(claim.id) else { throw DatabaseError.closed(database.path) }
             return RoleTerm(claim, generation: generation, in: database)
         } catch {
             roles.leave(claim, database)
@@ -138,8 +139,7 @@ private struct RoleSearch: Sendable {
     }
 
     /// - returns: the generation of the term.
-    private func wait(_ filed: RoleClaim) async throws -> Int64 {
-        var claim = filed
+    private func wait(_ claim: RoleClaim) async throws -> Int64 {
         if let generation = try await file(claim) { return generation }
         let wakes = TaskWakes()
         let isFollowing = Atomic(true)
@@ -152,63 +152,68 @@ private struct RoleSearch: Sendable {
         }
         defer { listener.cancel() }
         var wait = RoleWait(patience: patience)
-        var view: RoleView?
+        var glance: RoleTable.Glance?
         while true {
             try Task.checkCancellation()
-            if view == nil {
+            if glance == nil {
                 do {
-                    view = try await database.read { try RoleTable.view(of: role.name, $0) }
+                    glance = try await database.read { try RoleTable.glance(of: role.name, for: claim.id, $0) }
                 } catch let error as DatabaseError where error.isSuspension {
                     try await database.gate.waitUntilOpen()
                     continue
                 }
             }
-            guard let seen = view, seen.claims.contains(where: { $0.id == claim.id }) else {
+            guard let seen = glance, seen.isFiled else {
                 // The role was given to this claim while its process was frozen, and then taken; or other content is in the database.
                 if let generation = try await file(claim) { return generation }
-                view = nil
+                glance = nil
                 continue
             }
             if seen.holder == claim.id { return seen.generation }
-            let owner = database.seat.participant?.owner
-            if owner != claim.owner {
-                claim.owner = owner
-                let id = claim.id
-                try await database.write(priority: priority) { try RoleTable.update(owner, of: id, $0) }
-            }
-            let judge = judge
+            let judge = RoleJudge(database)
+            let sign = seen.holdersClaim.map(judge.sign) ?? .gone
+            let ahead = sign.isFree ? try await self.ahead(of: claim, judge) : 0
             let step = wait.look(
                 at: MonotonicClock.now,
                 holder: seen.holder,
-                seen.holdersClaim.map(judge.sign) ?? .gone,
+                sign,
                 canAsk: judge.block != nil,
-                ahead: { judge.ahead(of: claim.id, in: seen) }
+                ahead: ahead
             )
             switch step {
             case .wait: break
             case .ask: judge.block.map { wait.asked($0.ask()) }
             case .remind: judge.block?.interruptNews()
             case .take:
-                let (claim, question) = (claim, wait.question)
-                let generation = try await database.write(priority: priority) { db in
-                    try RoleTable.take(claim, insteadOf: seen.holder, unanswered: question, db, self.judge)
+                let question = wait.question
+                let generation = try await database.write(priority: priority) { [database] db in
+                    try RoleTable.take(claim, insteadOf: seen.holder, unanswered: question, db, RoleJudge(database))
                 }
                 if let generation { return generation }
-                view = nil
-                continue
+                wait.failed()
+                wakes.wake()
             }
             let next = ContinuousClock.now + .nanoseconds(Int64(RoleWait.interval))
             let isChanged = await wakes.next(until: next)
             // When the database is closed, or a file of it is lost, no change is reported any more, and the next read fails.
-            if isChanged || !isFollowing.load(ordering: .sequentiallyConsistent) { view = nil }
+            if isChanged || !isFollowing.load(ordering: .sequentiallyConsistent) { glance = nil }
         }
     }
 
     private func file(_ claim: RoleClaim) async throws -> Int64? {
-        try await database.write(priority: priority) { db in
+        try await database.write(priority: priority) { [database] db in
             // A claim that closing has removed is not added again.
-            guard database.companion(Roles.self).has(claim.id) else { throw DatabaseError.closed(database.path) }
-            return try RoleTable.file(claim, db, judge)
+            guard database.companion(Roles.self).isWanted(claim.id) else { throw DatabaseError.closed(database.path) }
+            var claim = claim
+            // The turn may have brought another slot.
+            claim.owner = database.seat.participant?.owner
+            return try RoleTable.file(claim, db, RoleJudge(database))
+        }
+    }
+
+    private func ahead(of claim: RoleClaim, _ judge: RoleJudge) async throws -> Int {
+        try await database.read { db in
+            try RoleTable.view(of: role.name, db).map { judge.ahead(of: claim.id, in: $0) } ?? 0
         }
     }
 }

@@ -3,36 +3,51 @@ import RoundtableKernel
 
 /// What is seen of the participant of a claim.
 package enum RoleSign: Equatable, Sendable {
-    /// The participant has left, its process is dead, or the machine was restarted since.
+    /// The claim is of another file, its participant has left or forgotten it, its process is dead, or the machine was restarted since.
     case gone
-    /// Its gate is closed.
-    case suspended
-    /// The number of the last question that it has answered (rule P16).
-    case present(answered: UInt32)
+    /// Its gate is closed, or it refuses its own writes.
+    case suspended, refusesWrites
+    /// The number of the last question that it has answered (rule P16); nil: a number that no question has had.
+    case present(answered: UInt32?)
     /// The process may live, and has no slot in the control block that is in place.
     case unseen
 
     /// Whether others need not wait for it.
-    package var isFree: Bool { self == .gone || self == .suspended }
+    package var isFree: Bool {
+        switch self {
+        case .gone, .suspended, .refusesWrites: true
+        case .present, .unseen: false
+        }
+    }
 }
 
 /// Judges the participants of claims, by the control block and by the system.
 package struct RoleJudge: Sendable {
     package let block: ControlBlock?
+    /// The stamp of the database file (rule P15); 0: not known.
+    private let file: UInt64
 
-    package init(_ block: ControlBlock?) { self.block = block }
+    package init(_ block: ControlBlock?, file: UInt64) { (self.block, self.file) = (block, file) }
+
+    init(_ database: SharedDatabase) {
+        self.init(database.seat.participant?.block, file: database.companion(Roles.self).file)
+    }
 
     package func sign(of claim: RoleClaim) -> RoleSign {
-        let boot = BootClock.bootID
-        if claim.boot != boot, !claim.boot.isEmpty, !boot.isEmpty { return .gone }
+        if claim.file != file, claim.file != 0, file != 0 { return .gone }
+        // The claims of this process are known, whatever its participants show.
+        if claim.process == .current, !Roles.isLive(claim.id) { return .gone }
         if let block, let owner = claim.owner {
             switch block.signOfLife(of: owner) {
             case .gone: return .gone
             case .suspended: return .suspended
+            case .refusesWrites: return .refusesWrites
             case .present(let answered): return .present(answered: answered)
             case .absent: break
             }
         }
+        let boot = BootClock.bootID
+        if claim.boot != boot, !claim.boot.isEmpty, !boot.isEmpty { return .gone }
         return claim.process.liveness(seenFrom: .current) == .dead ? .gone : .unseen
     }
 
@@ -50,8 +65,8 @@ package struct RoleJudge: Sendable {
     func holder(of view: RoleView, leavesUnanswered question: UInt32) -> Bool {
         guard let claim = view.holdersClaim else { return true }
         switch sign(of: claim) {
-        case .gone, .suspended: return true
-        case .present(let answered): return !SignOfLife.answers(answered, question)
+        case .gone, .suspended, .refusesWrites: return true
+        case .present(let answered): return answered.map { !SignOfLife.answers($0, question) } ?? true
         case .unseen: return block != nil
         }
     }

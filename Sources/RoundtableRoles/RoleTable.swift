@@ -12,6 +12,8 @@ package struct RoleClaim: Sendable, Equatable {
     package let author: String
     package let process: ProcessIdentity
     package let boot: String
+    /// The stamp of the database file (rule P15): the claims of a copy mean nothing. 0: not known.
+    package let file: UInt64
     /// The owner word of the participant's slot; nil: it has none.
     package var owner: OwnerWord?
 
@@ -22,6 +24,7 @@ package struct RoleClaim: Sendable, Equatable {
         author = database.author
         process = .current
         boot = BootClock.bootID
+        file = database.companion(Roles.self).file
         owner = database.seat.participant?.owner
     }
 }
@@ -34,6 +37,7 @@ extension RoleClaim: FetchableRecord {
         author = row["author"]
         process = ProcessIdentity(row)
         boot = row["boot"]
+        file = UInt64(bitPattern: row["file"])
         let word: Int64 = row["owner"]
         owner = word == 0 ? nil : OwnerWord(stored: word)
     }
@@ -73,13 +77,15 @@ package enum RoleTable {
             start_time INTEGER NOT NULL,
             namespace INTEGER NOT NULL,
             boot TEXT NOT NULL,
+            file INTEGER NOT NULL,
             owner INTEGER NOT NULL
         ) STRICT;
         """
     private static let now = "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)"
 
     package static func exist(_ db: Database) throws -> Bool {
-        let sql = "SELECT EXISTS (SELECT * FROM main.sqlite_master WHERE type = 'table' AND name = '\(roles)')"
+        let sql =
+            "SELECT count(*) = 2 FROM main.sqlite_master WHERE type = 'table' AND name IN ('\(roles)', '\(claims)')"
         return try Bool.fetchOne(db.cachedStatement(sql: sql)) ?? false
     }
 
@@ -90,15 +96,35 @@ package enum RoleTable {
         guard try exist(db) else { return nil }
         let sql = "SELECT generation, holder, since FROM main.roundtable_role WHERE name = ?"
         guard let row = try Row.fetchOne(db.cachedStatement(sql: sql), arguments: [role]) else { return nil }
-        let claims = """
-            SELECT id, role, priority, author, pid, start_time, namespace, boot, owner FROM main.roundtable_role_claim
-            WHERE role = ? ORDER BY priority, place, id
-            """
+        let claims = "SELECT * FROM main.roundtable_role_claim WHERE role = ? ORDER BY priority, place, id"
         return RoleView(
             generation: row["generation"],
             holder: row["holder"],
             since: row["since"],
             claims: try RoleClaim.fetchAll(db.cachedStatement(sql: claims), arguments: [role])
+        )
+    }
+
+    /// What a claim that waits must know after each change. It reads no other claims.
+    struct Glance: Sendable {
+        let generation: Int64
+        let holder: Int64?
+        let holdersClaim: RoleClaim?
+        /// Whether the claim that waits is in the table.
+        let isFiled: Bool
+    }
+
+    static func glance(of role: String, for id: Int64, _ db: Database) throws -> Glance? {
+        guard try exist(db) else { return nil }
+        let sql = "SELECT generation, holder FROM main.roundtable_role WHERE name = ?"
+        guard let row = try Row.fetchOne(db.cachedStatement(sql: sql), arguments: [role]) else { return nil }
+        let claim = try db.cachedStatement(sql: "SELECT * FROM main.roundtable_role_claim WHERE id = ? AND role = ?")
+        let holder: Int64? = row["holder"]
+        return Glance(
+            generation: row["generation"],
+            holder: holder,
+            holdersClaim: try RoleClaim.fetchOne(claim, arguments: [holder, role]),
+            isFiled: try Row.fetchOne(claim, arguments: [id, role]) != nil
         )
     }
 
@@ -125,13 +151,15 @@ package enum RoleTable {
         let role = "INSERT OR IGNORE INTO main.roundtable_role (name, generation, since) VALUES (?, 0, \(now))"
         try db.execute(sql: role, arguments: [claim.role])
         let sql = """
-            INSERT INTO main.roundtable_role_claim (id, role, priority, place, author, pid, start_time, namespace, boot, owner)
-            VALUES (?, ?, ?, (SELECT 1 + coalesce(max(place), 0) FROM main.roundtable_role_claim WHERE role = ?), ?, ?, ?, ?, ?, ?)
+            INSERT OR REPLACE INTO main.roundtable_role_claim
+                (id, role, priority, place, author, pid, start_time, namespace, boot, file, owner)
+            VALUES (?, ?, ?, (SELECT 1 + coalesce(max(place), 0) FROM main.roundtable_role_claim WHERE role = ?), ?, ?, ?, ?, ?, ?, ?)
             """
         try db.execute(
             sql: sql,
             arguments: [claim.id, claim.role, claim.priority, claim.role, claim.author]
-                + StatementArguments(claim.process.columns) + [claim.boot, claim.owner?.stored ?? 0]
+                + StatementArguments(claim.process.columns)
+                + [claim.boot, Int64(bitPattern: claim.file), claim.owner?.stored ?? 0]
         )
         guard let view = try view(of: claim.role, db), judge.isFree(view), judge.isFirst(claim.id, in: view) else {
             return nil
@@ -161,11 +189,11 @@ package enum RoleTable {
 
     /// Removes a claim. The role goes to the next one that can have it (rule P21).
     static func leave(_ id: Int64, of role: String, _ db: Database, _ judge: RoleJudge) throws {
-        guard let view = try view(of: role, db), view.claims.contains(where: { $0.id == id }) else { return }
-        if view.holder == id {
+        if let view = try view(of: role, db), view.holder == id {
             let next = view.waiting.first { !judge.sign(of: $0).isFree }
             _ = try give(role, to: next?.id, insteadOf: view, db, judge)
-        } else {
+        } else if try db.tableExists(claims) {
+            // Without the role's row, too: another program may have removed it.
             try remove([id], db)
         }
     }

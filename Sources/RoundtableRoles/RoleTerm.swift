@@ -1,5 +1,6 @@
 import GRDB
 import RoundtableCore
+import RoundtableGate
 import RoundtableKernel
 import Synchronization
 
@@ -14,24 +15,16 @@ public final class RoleTerm: Sendable {
 
     private let database: SharedDatabase
     private let claim: RoleClaim
-    private let loss = RoleLoss()
+    let loss = RoleLoss()
     private let listener: Task<Void, Never>
 
     init(_ claim: RoleClaim, generation: Int64, in database: SharedDatabase) {
         (self.claim, self.database, self.generation) = (claim, database, generation)
         role = claim.role
-        let changes = database.changes(in: Table(RoleTable.roles))
         listener = Task { [loss, database] in
-            // The first look is after the observation has begun.
-            var iterator = changes.makeAsyncIterator()
-            do {
-                repeat {
-                    guard await Self.stillHolds(claim, database) else { break }
-                } while try await iterator.next() != nil
-            } catch {
-                // A file of the database is lost.
-            }
-            loss.declare()
+            await Self.follow(claim, database)
+            // The term has ended, if the task is cancelled.
+            if !Task.isCancelled { loss.declare(.lost) }
         }
         database.companion(Roles.self).follow(claim, loss)
     }
@@ -40,7 +33,7 @@ public final class RoleTerm: Sendable {
 
     /// Whether this participant has the role, as far as it knows. It may have lost it at this moment: only a write that is made with
     /// ``write(priority:sharesCommit:file:line:_:)``, or that calls ``check(_:)``, is safe.
-    public var isHeld: Bool { !loss.isDeclared }
+    public var isHeld: Bool { loss.isHeld }
 
     /// Runs `updates` in a transaction if this participant has the role, which is checked within the transaction. No two terms of one role
     /// overlap in what they commit this way.
@@ -79,19 +72,19 @@ public final class RoleTerm: Sendable {
     public func check(_ db: Database) throws {
         // A term that was ended is over before the table says so.
         if isHeld, try RoleTable.isHolder(claim.id, of: role, db) { return }
-        loss.declare()
+        loss.declare(.lost)
         let holder = try RoleTable.view(of: role, db)?.holdersClaim
         throw lost(holder: holder.map { SharingProcess($0.process, author: $0.author).description })
     }
 
     /// Waits until this participant has lost the role, the term was ended, or the task is cancelled.
-    public func waitUntilLost() async { await loss.wait() }
+    public func waitUntilLost() async { _ = await loss.wait() }
 
     /// Gives the role up. The next participant that waits has it when this returns.
     ///
     /// While the database is suspended, or cannot be written, this returns at once, and the role is given up as soon as it can be.
     public func end() async {
-        loss.declare()
+        loss.declare(.ended)
         listener.cancel()
         await database.companion(Roles.self).leaveNow(claim, database)
     }
@@ -99,42 +92,60 @@ public final class RoleTerm: Sendable {
     func lost(holder: String?) -> RoleError { .lost(path: database.path, role: role, holder: holder) }
 
     private func giveUp() {
-        loss.declare()
+        loss.declare(.ended)
         listener.cancel()
         database.companion(Roles.self).leave(claim, database)
     }
 
-    /// An error of the read says nothing of the role, but for one that lasts: the database is closed, or a file of it is lost.
-    private static func stillHolds(_ claim: RoleClaim, _ database: SharedDatabase) async -> Bool {
-        do {
-            return try await database.read { try RoleTable.isHolder(claim.id, of: claim.role, $0) }
-        } catch let error as DatabaseError where error.resultCode != .SQLITE_MISUSE {
-            return true
-        } catch {
-            return false
+    /// Returns when the claim does not hold the role any more, the database is closed, a file of it is lost, or the task is cancelled.
+    private static func follow(_ claim: RoleClaim, _ database: SharedDatabase) async {
+        var backoff = Backoff(.milliseconds(50), upTo: .seconds(1))
+        while !Task.isCancelled {
+            do {
+                // The first look is after the observation has begun.
+                var changes = database.changes(in: Table(RoleTable.roles)).makeAsyncIterator()
+                repeat {
+                    guard try await database.read({ try RoleTable.isHolder(claim.id, of: claim.role, $0) }) else {
+                        return
+                    }
+                    backoff.succeeded()
+                } while try await changes.next() != nil
+                // The database is closed.
+                return
+            } catch let error as DatabaseError where error.isSuspension {
+                try? await database.gate.waitUntilOpen()
+            } catch let error as DatabaseError where error.resultCode != .SQLITE_MISUSE {
+                // An error of the disk, or of a lock, says nothing of the role.
+                try? await Task.sleep(for: .nanoseconds(Int64(backoff.next())))
+            } catch {
+                return
+            }
         }
     }
 }
 
 /// Whether a term is over, and those who wait for that.
 final class RoleLoss: Sendable {
-    private let state = Mutex(
-        (isDeclared: false, waiters: [UInt64: CheckedContinuation<Void, Never>](), last: UInt64(0))
-    )
+    enum Fate { case held, ended, lost }
 
-    var isDeclared: Bool { state.withLock { $0.isDeclared } }
+    private let state = Mutex((fate: Fate.held, waiters: [UInt64: CheckedContinuation<Void, Never>](), last: UInt64(0)))
 
-    func declare() {
+    var isHeld: Bool { state.withLock { $0.fate == .held } }
+
+    /// The first declaration counts.
+    func declare(_ fate: Fate) {
         let waiters = state.withLock { state in
-            state.isDeclared = true
+            if state.fate == .held { state.fate = fate }
             defer { state.waiters = [:] }
             return Array(state.waiters.values)
         }
         for waiter in waiters { waiter.resume() }
     }
 
-    /// Waits until the loss is declared, or the task is cancelled.
-    func wait() async {
+    /// Waits until the term is over, or the task is cancelled.
+    ///
+    /// - returns: how it was over; `held` if the task was cancelled.
+    func wait() async -> Fate {
         let id = state.withLock { state in
             state.last += 1
             return state.last
@@ -142,7 +153,7 @@ final class RoleLoss: Sendable {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let isOver = state.withLock { state in
-                    if state.isDeclared || Task.isCancelled { return true }
+                    if state.fate != .held || Task.isCancelled { return true }
                     state.waiters[id] = continuation
                     return false
                 }
@@ -151,5 +162,6 @@ final class RoleLoss: Sendable {
         } onCancel: {
             state.withLock { $0.waiters.removeValue(forKey: id) }?.resume()
         }
+        return state.withLock { $0.fate }
     }
 }

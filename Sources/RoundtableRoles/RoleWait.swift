@@ -43,13 +43,13 @@ struct RoleWait {
         holder: Int64?,
         _ sign: RoleSign,
         canAsk: Bool,
-        ahead: () -> Int
+        ahead: Int
     ) -> Step {
         let passed = lastLook.map { min(now.subtractingSaturating($0), Self.interval) } ?? 0
         lastLook = now
         let kind: Kind =
             switch sign {
-            case .gone, .suspended: .free
+            case .gone, .suspended, .refusesWrites: .free
             case .present: .present
             case .unseen: .unseen
             }
@@ -59,8 +59,7 @@ struct RoleWait {
             elapsed += passed
         }
         switch sign {
-        case .gone, .suspended:
-            let ahead = ahead()
+        case .gone, .suspended, .refusesWrites:
             return ahead == 0 || elapsed >= Nanoseconds(ahead) * Self.courtesy ? .take : .wait
         case .unseen:
             break
@@ -74,6 +73,9 @@ struct RoleWait {
         if question == nil { return elapsed >= patience / 2 ? .ask : .wait }
         return elapsed >= patience ? .take : .remind
     }
+
+    /// The role could not be taken: it has changed hands, or the holder has answered at last.
+    mutating func failed() { (question, elapsed) = (nil, 0) }
 
     mutating func asked(_ question: UInt32) { self.question = question }
 }

@@ -10,16 +10,33 @@ final class Roles: DatabaseCompanion {
         let claim: RoleClaim
         /// nil as long as the claim waits.
         var loss: RoleLoss?
+        /// Whether it is to leave the tables.
+        var isOver = false
     }
     private let open = Mutex<[Int64: Open]>([:])
     private let database = Mutex<WeakDatabase?>(nil)
+    private let stamp = Mutex<UInt64>(0)
 
     private struct WeakDatabase: Sendable {
         weak let database: SharedDatabase?
     }
 
-    /// How long closing waits to give roles up. If that fails, others notice that the participant has left.
+    /// The claims of all databases of this process. Other claims that name this process are of nobody.
+    private static let live = Mutex<Set<Int64>>([])
+
+    static func isLive(_ id: Int64) -> Bool { live.withLock { $0.contains(id) } }
+
+    /// How long closing waits to give roles up. If that fails, others see that the participant has left, or that it does not answer.
     private static let closingTimeout: Nanoseconds = 1_000_000_000
+
+    /// The stamp of the database file (rule P15); 0: not known. It is computed for the first claim.
+    var file: UInt64 {
+        let path = database.withLock { $0?.database?.path }
+        return stamp.withLock { stamp in
+            if stamp == 0, let path { stamp = FileStamps(ofDatabaseAt: path).database }
+            return stamp
+        }
+    }
 
     func attach(to database: SharedDatabase) {
         self.database.withLock { $0 = WeakDatabase(database: database) }
@@ -29,23 +46,29 @@ final class Roles: DatabaseCompanion {
         }
     }
 
-    func add(_ claim: RoleClaim) { open.withLock { $0[claim.id] = Open(claim: claim) } }
+    func add(_ claim: RoleClaim) {
+        Self.live.withLock { _ = $0.insert(claim.id) }
+        open.withLock { $0[claim.id] = Open(claim: claim) }
+    }
 
-    func has(_ id: Int64) -> Bool { open.withLock { $0[id] != nil } }
+    /// Whether the claim is not to leave.
+    func isWanted(_ id: Int64) -> Bool { open.withLock { $0[id]?.isOver == false } }
+
+    private func isOpen(_ id: Int64) -> Bool { open.withLock { $0[id] != nil } }
 
     /// A term has begun.
     func follow(_ claim: RoleClaim, _ loss: RoleLoss) {
-        let isClosed = open.withLock { open in
+        let isOver = open.withLock { open in
             open[claim.id]?.loss = loss
-            return open[claim.id] == nil
+            return open[claim.id]?.isOver ?? true
         }
-        if isClosed { loss.declare() }
+        if isOver { loss.declare(.lost) }
     }
 
-    /// Writes the owner word of another slot into the claims of terms. Those that wait do it themselves.
+    /// Writes the owner word of another slot into the claims.
     private func showSlot(of database: SharedDatabase) {
         let owner = database.seat.participant?.owner
-        let claims = open.withLock { $0.values.filter { $0.loss != nil }.map(\.claim) }
+        let claims = open.withLock { $0.values.map(\.claim) }
         if claims.isEmpty { return }
         Task {
             // If this fails, others cannot see that the participant lives, and take the role when their patience is over.
@@ -57,15 +80,16 @@ final class Roles: DatabaseCompanion {
 
     // MARK: Leaving
 
-    /// Removes a claim in the background, and tries again until it succeeds or the database is closed.
+    /// Removes a claim in the background, and tries again until it succeeds or the database cannot be written any more.
     func leave(_ claim: RoleClaim, _ database: SharedDatabase) {
-        Task {
+        open.withLock { $0[claim.id]?.isOver = true }
+        Task { [weak database] in
             var backoff = Backoff(.milliseconds(50), upTo: .seconds(10))
-            while has(claim.id) {
+            while isOpen(claim.id), let database {
                 do {
                     return try await remove(claim, database, whileSuspended: .wait)
                 } catch {
-                    if Self.isFinal(error) { return forget(claim.id) }
+                    guard Self.mayPass(error) else { return forget([claim]) }
                 }
                 try await Task.sleep(for: .nanoseconds(Int64(backoff.next())))
             }
@@ -74,7 +98,8 @@ final class Roles: DatabaseCompanion {
 
     /// Removes a claim, and otherwise leaves it to the background. The calling task may be cancelled.
     func leaveNow(_ claim: RoleClaim, _ database: SharedDatabase) async {
-        guard has(claim.id) else { return }
+        guard isOpen(claim.id) else { return }
+        open.withLock { $0[claim.id]?.isOver = true }
         let isRemoved = await Task {
             do {
                 try await remove(claim, database, whileSuspended: .fail)
@@ -86,56 +111,73 @@ final class Roles: DatabaseCompanion {
         if !isRemoved { leave(claim, database) }
     }
 
-    private func remove(
-        _ claim: RoleClaim,
-        _ database: SharedDatabase,
-        whileSuspended: WhileSuspended
-    ) async throws {
+    private func remove(_ claim: RoleClaim, _ database: SharedDatabase, whileSuspended: WhileSuspended) async throws {
         try await database.write(whileSuspended: whileSuspended) { db in
-            try RoleTable.leave(claim.id, of: claim.role, db, RoleJudge(database.seat.participant?.block))
+            try RoleTable.leave(claim.id, of: claim.role, db, RoleJudge(database))
         }
-        forget(claim.id)
+        forget([claim])
     }
 
-    private func forget(_ id: Int64) { open.withLock { $0[id] = nil } }
+    private func forget(_ claims: [RoleClaim]) {
+        Self.live.withLock { live in for claim in claims { live.remove(claim.id) } }
+        open.withLock { open in for claim in claims { open[claim.id] = nil } }
+    }
 
-    /// Whether the database cannot be written any more.
-    private static func isFinal(_ error: any Error) -> Bool {
+    /// Whether a write that failed may succeed later.
+    private static func mayPass(_ error: any Error) -> Bool {
         switch error {
-        case let error as DatabaseError: error.resultCode == .SQLITE_MISUSE
-        default: error is SharedDatabaseError
+        case let error as DatabaseError:
+            [
+                .SQLITE_BUSY, .SQLITE_LOCKED, .SQLITE_FULL, .SQLITE_IOERR, .SQLITE_NOMEM, .SQLITE_INTERRUPT,
+                .SQLITE_ABORT,
+            ]
+            .contains(error.resultCode)
+        // The database may become known again. Meanwhile, others see that this participant refuses its writes.
+        case SharedDatabaseError.schemaTooNew: true
+        default: error is CancellationError
         }
     }
 
     // MARK: The companion of the database
 
-    func databaseWillClose(isWithinAccess: Bool) throws {
+    func databaseWillRefuseWrites() { giveUp(isWithinAccess: false) }
+
+    func databaseWillClose(isWithinAccess: Bool) throws { giveUp(isWithinAccess: isWithinAccess) }
+
+    /// Ends all terms and waits, and removes their claims if that is possible soon.
+    private func giveUp(isWithinAccess: Bool) {
         let claims = endAll()
         guard !claims.isEmpty, !isWithinAccess, let database = database.withLock({ $0 })?.database else { return }
         var write = database.blockingWrite(nil, .fail)
         write.deadline = MonotonicClock.now.addingSaturating(Self.closingTimeout)
-        let judge = RoleJudge(database.seat.participant?.block)
+        let judge = RoleJudge(database)
         do {
-            _ = try database.attemptUntilDeadline(write) { [weak database] db in
+            let refusal = try database.attemptUntilDeadline(write) { [weak database] db in
                 try database?.transaction(db) {
                     for claim in claims { try RoleTable.leave(claim.id, of: claim.role, db, judge) }
                 }
             }
+            if refusal == nil { forget(claims) }
         } catch {
-            // The database is suspended, locked or lost. Others notice that the participant has left.
+            // The database is suspended, locked or lost. Others see that the participant has left, or that it does not answer.
         }
     }
 
-    func databaseIsClosing() { _ = endAll() }
+    func databaseStaysOpen() {
+        guard let database = database.withLock({ $0 })?.database else { return }
+        for one in open.withLock({ Array($0.values) }) where one.isOver { leave(one.claim, database) }
+    }
 
-    func databaseLostFile() { _ = endAll() }
+    func databaseIsClosing() { forget(endAll()) }
+
+    func databaseLostFile() { forget(endAll()) }
 
     private func endAll() -> [RoleClaim] {
         let all = open.withLock { open in
-            defer { open = [:] }
+            for id in open.keys { open[id]?.isOver = true }
             return Array(open.values)
         }
-        for one in all { one.loss?.declare() }
+        for one in all { one.loss?.declare(.lost) }
         return all.map(\.claim)
     }
 }

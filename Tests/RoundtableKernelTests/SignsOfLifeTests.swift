@@ -24,7 +24,7 @@ import Testing
         #expect(block.signOfLife(of: owner) == .present(answered: 0))
         #expect(block.ask() == 1 && block.lastQuestion == 1)
         #expect(block.signOfLife(of: owner) == .present(answered: 0))
-        one.answer(1)
+        one.answer(1, in: block)
         #expect(block.signOfLife(of: owner) == .present(answered: 1))
         one.show(isSuspended: true)
         #expect(block.signOfLife(of: owner) == .suspended)
@@ -37,14 +37,42 @@ import Testing
     @Test func aNewOwnerHasAnswered() throws {
         let (one, other) = (seat("one"), seat("other"))
         let block = try #require(other.participant?.block)
-        one.answer(1000)
         let slot = try #require(one.participant?.slot.index)
+        one.participant?.answer(1000)
         one.leave()
         for _ in 0..<3 { _ = block.ask() }
         let next = seat("next")
         let participant = try #require(next.participant)
         #expect(participant.slot.index == slot)
         #expect(block.signOfLife(of: participant.owner) == .present(answered: 3))
+    }
+
+    /// **Rule G2**: no question has had this number.
+    @Test func anAnswerToNoQuestion() throws {
+        let (one, other) = (seat("one"), seat("other"))
+        let (block, owner) = try (#require(other.participant?.block), #require(one.participant?.owner))
+        one.participant?.answer(1000)
+        #expect(block.signOfLife(of: owner) == .present(answered: nil))
+        for _ in 0..<3 { _ = block.ask() }
+        #expect(block.signOfLife(of: owner) == .present(answered: nil))
+        one.answer(3, in: block)
+        #expect(block.signOfLife(of: owner) == .present(answered: 3))
+        one.show(refusesWrites: true)
+        #expect(block.signOfLife(of: owner) == .refusesWrites)
+    }
+
+    /// An answer goes to the block in which the question was asked.
+    @Test func anotherBlock() throws {
+        let one = seat("one")
+        let (old, owner) = try (#require(one.participant?.block), #require(one.participant?.owner))
+        _ = old.ask()
+        unlink(ControlBlock.path(forDatabaseAt: path))
+        let other = seat("other")
+        let block = try #require(other.participant?.block)
+        other.answer(1, in: old)
+        #expect(block.signOfLife(of: try #require(other.participant?.owner)) == .present(answered: 0))
+        one.answer(1, in: old)
+        #expect(old.signOfLife(of: owner) == .present(answered: 1))
     }
 
     @Test func aDeadOwnerIsGone() throws {

@@ -21,10 +21,12 @@ import Testing
         }
     }
 
-    private var judge: RoleJudge { RoleJudge(databases[0].seat.participant?.block) }
+    private var judge: RoleJudge { RoleJudge(databases[0]) }
 
     private func claim(_ index: Int, _ priority: SharedDatabase.TurnPriority = .default) -> RoleClaim {
-        RoleClaim("sync", priority, of: databases[index])
+        let claim = RoleClaim("sync", priority, of: databases[index])
+        databases[index].companion(Roles.self).add(claim)
+        return claim
     }
 
     private func file(_ claim: RoleClaim) throws -> Int64? {
@@ -105,7 +107,7 @@ import Testing
         #expect(try take(claims[1], insteadOf: claims[0].id) == nil)
         let block = try #require(databases[0].seat.participant?.block)
         let question = block.ask()
-        databases[0].seat.answer(question)
+        databases[0].seat.answer(question, in: block)
         #expect(try take(claims[1], insteadOf: claims[0].id, unanswered: question) == nil)
         let next = block.ask()
         // It was judged when another one had the role.

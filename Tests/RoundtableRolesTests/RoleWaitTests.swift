@@ -17,7 +17,7 @@ import Testing
         after time: Nanoseconds = step
     ) -> RoleWait.Step {
         now += time
-        return wait.look(at: now, holder: holder, sign, canAsk: canAsk, ahead: { ahead })
+        return wait.look(at: now, holder: holder, sign, canAsk: canAsk, ahead: ahead)
     }
 
     @Test mutating func aFreeRoleIsTakenAtOnce() {

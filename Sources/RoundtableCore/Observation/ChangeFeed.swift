@@ -38,7 +38,7 @@ final class ChangeFeed: Sendable {
     private let connection: ObservationConnection
     private let owns: @Sendable (OwnerWord, ControlBlock) -> Bool
     private let didCompareBlock: @Sendable (_ isNew: Bool) -> Void
-    private let answer: @Sendable (UInt32) -> Void
+    private let answer: @Sendable (UInt32, ControlBlock) -> Void
     private let uncoordinated: CommitsWithoutSeat
     private let watch: FileWatch
     /// The files whose commits are followed.
@@ -56,7 +56,7 @@ final class ChangeFeed: Sendable {
     ///   - owns: whether the owner of a record in the ring of a control block is this participant.
     ///   - didCompareBlock: called when the control block was compared with the file in its place, with whether the feed follows another
     ///     one now. It must not wait.
-    ///   - answer: called with the number of a question for signs of life (rule P16). It must not wait.
+    ///   - answer: called with the number of a question for signs of life, and the block where it was asked (rule P16). It must not wait.
     init(
         databasePath: String,
         author: String,
@@ -68,7 +68,7 @@ final class ChangeFeed: Sendable {
         isPaused: Bool = false,
         owns: @escaping @Sendable (OwnerWord, ControlBlock) -> Bool,
         didCompareBlock: @escaping @Sendable (_ isNew: Bool) -> Void = { _ in },
-        answer: @escaping @Sendable (UInt32) -> Void = { _ in }
+        answer: @escaping @Sendable (UInt32, ControlBlock) -> Void = { _, _ in }
     ) {
         self.databasePath = databasePath
         self.files = files
@@ -254,7 +254,7 @@ final class ChangeFeed: Sendable {
 
     private func listen(to block: ControlBlock?) -> NewsListener? {
         block.map { block in
-            NewsListener(block, answer) { [weak self] in
+            NewsListener(block, { [answer] in answer($0, block) }) { [weak self] in
                 ChangesExecutor.handingOut { self?.deliverNews() ?? Look() }
             }
         }

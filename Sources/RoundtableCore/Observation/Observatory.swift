@@ -153,7 +153,7 @@ final class Observatory: Sendable {
                 isPaused: isPaused,
                 owns: { [weak seat] in seat?.owns($0, in: $1) ?? false },
                 didCompareBlock: { [rejoining] isNew in if isNew { rejoining.follow() } else { rejoining.look() } },
-                answer: { [weak seat] in seat?.answer($0) }
+                answer: { [weak seat] in seat?.answer($0, in: $1) }
             )
             feed.start()
             state.withLock { $0.run(feed) }

@@ -271,6 +271,8 @@ struct DatabaseSetUp {
             } catch let error as DatabaseError {
                 throw error.naming(file.path)
             }
+            // The gate may have undone the commit of the switch, of which SQLite has returned the new mode before.
+            try gate.checkOpen()
             if mode == "wal" { return }
             throw DatabaseError(
                 resultCode: .SQLITE_CANTOPEN,

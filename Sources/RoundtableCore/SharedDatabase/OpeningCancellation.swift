@@ -37,7 +37,7 @@ package final class OpeningCancellation: Sendable {
     func cancel() {
         state.withLock { state in
             state.isCancelled = true
-            state.gate?.closeAtOnce()
+            state.gate?.discard()
         }
     }
 }

@@ -3,6 +3,9 @@ import RoundtableGate
 /// What lives as long as a database, and must know when it is suspended, resumed or closed: raw handles, publishers, the owner of an outbox. The
 /// database knows this role; `SharedDatabase.companions` has the list, and its order. It passes on what it learns of the gate.
 package protocol DatabaseCompanion: GateFollower {
+    /// The program shuts down: writes that have not begun are refused from now on, for good.
+    func databaseWillRefuseWrites()
+
     /// The database is about to be closed. Reads still work, unless `isWithinAccess`.
     ///
     /// - throws: what keeps the database from closing.
@@ -22,6 +25,7 @@ package protocol DatabaseCompanion: GateFollower {
 }
 
 extension DatabaseCompanion {
+    package func databaseWillRefuseWrites() {}
     package func databaseWillClose(isWithinAccess: Bool) throws {}
     package func databaseIsClosing() {}
     package func databaseDidClose() {}

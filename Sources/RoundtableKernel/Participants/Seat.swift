@@ -201,8 +201,15 @@ package final class Seat: @unchecked Sendable {
         }
     }
 
-    /// Answers a question of another participant (rule P16). Safe from any thread.
-    package func answer(_ question: UInt32) { shared.withLock { $0.participant?.answer(question) } }
+    /// Answers a question of another participant in this block (rule P16). Safe from any thread.
+    package func answer(_ question: UInt32, in block: ControlBlock) {
+        shared.withLock { shared in
+            guard let participant = shared.participant, participant.block.file.identity == block.file.identity else {
+                return
+            }
+            participant.answer(question)
+        }
+    }
 
     /// Shows other participants the folder whose commands `applier` applies; nil: `applier` has stopped. Safe from any thread.
     package func show(commandsFolder folder: FileIdentity?, of applier: AnyObject) {

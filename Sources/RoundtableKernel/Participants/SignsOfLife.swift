@@ -9,8 +9,10 @@ package enum SignOfLife: Equatable, Sendable {
     case gone
     /// Its gate is closed: the system may freeze its process.
     case suspended
-    /// The number of the last question that it has answered.
-    case present(answered: UInt32)
+    /// It refuses its own writes, because it does not know a migration (rule S9).
+    case refusesWrites
+    /// The number of the last question that it has answered; nil: a number that no question has had (rule G2).
+    case present(answered: UInt32?)
     /// No slot has this owner.
     case absent
 
@@ -44,6 +46,8 @@ extension ControlBlock {
         let answered = slot.answered.pointee.load(ordering: .acquiring)
         // The fields belong to this owner only if it is still the owner (rule P3).
         guard slot.owner.pointee.load(ordering: .acquiring) == owner.rawValue else { return .gone }
-        return traits.state == .suspended ? .suspended : .present(answered: answered)
+        if traits.state == .suspended { return .suspended }
+        if traits.refusesWrites { return .refusesWrites }
+        return .present(answered: SignOfLife.answers(lastQuestion, answered) ? answered : nil)
     }
 }

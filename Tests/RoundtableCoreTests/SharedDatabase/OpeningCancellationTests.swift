@@ -28,6 +28,8 @@ import Testing
         case reader
         /// A statement of a migration.
         case migration
+        /// A migration that computes, and then begins a statement that only reads.
+        case computation
         /// The process is suspended.
         case gate
         /// The commands that wait in the outbox.
@@ -102,6 +104,14 @@ import Testing
         case .migration:
             migrator.registerMigration("endless") { db in _ = try Int.fetchOne(db, sql: Self.endless) }
             return {}
+        case .computation:
+            migrator.registerMigration("endless") { db in
+                try db.create(table: "result") { $0.autoIncrementedPrimaryKey("id") }
+                // A computation, during which the task is cancelled: there is no statement to interrupt.
+                Thread.sleep(forTimeInterval: 0.6)
+                _ = try Int.fetchOne(db, sql: Self.endless)
+            }
+            return {}
         case .gate:
             let process = options.process
             process.close()
@@ -131,6 +141,8 @@ import Testing
         var options = SharedDatabase.Options()
         options.process = .early()
         options.busyMode = .timeout(.seconds(60))
+        // It is no suspension, and none is reported.
+        options.probe { (event: SuspensionEvent) in Issue.record("\(event.text)") }
         var migrator = migrator()
         let remove = try put(obstacle, &options, &migrator)
         let task = Task { [options, migrator] in
@@ -147,7 +159,7 @@ import Testing
         try expectNothingLeft(others: obstacle == .turn ? 1 : 0, obstacle.rawValue)
         try remove()
         // What was in the way is gone, and nothing is left of the opening that was cancelled.
-        if obstacle == .migration || obstacle == .outbox {
+        if [.migration, .computation, .outbox].contains(obstacle) {
             try plain().inDatabase { try $0.execute(sql: "BEGIN EXCLUSIVE; COMMIT") }
         } else {
             let db = try await SharedDatabase.open(
@@ -244,6 +256,15 @@ import Testing
             try closeNow(remaining)
             try expectNothingLeft("round \(round)")
         }
+        #if os(Linux)
+            // A descriptor of a file of the database keeps SQLite's locks, too.
+            try await eventually("no file of the database is open") {
+                try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").allSatisfy { name in
+                    let file = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(name)")
+                    return file?.hasPrefix(folder.url.path) != true
+                }
+            }
+        #endif
         times.sort()
         let longest = times.last ?? .zero
         print("\(opened) opened, \(times.count) cancelled: \(times.map { $0 / .milliseconds(1) }.suffix(3)) ms at most")

@@ -15,7 +15,10 @@ package struct Draining: Sendable {
 
 extension SharedDatabase {
     /// Refuses writes that have not begun, for good: they throw ``SharedDatabaseError/shuttingDown(path:)``.
-    package func refuseNewWrites() { gate.refuseNewWrites() }
+    package func refuseNewWrites() {
+        for companion in companions { companion.databaseWillRefuseWrites() }
+        gate.refuseNewWrites()
+    }
 
     package var isShuttingDown: Bool { gate.isShuttingDown }
 
