@@ -86,3 +86,19 @@ package struct DatabaseFile {
             "the path is too long: \(resolved), and SQLite takes \(limit). Move the database to a folder with a shorter path"
     }
 }
+
+extension DatabaseURI {
+    /// Creates the folders above the file that are missing.
+    ///
+    /// - throws: ``SharedDatabaseError/notAFile(path:reason:)``.
+    func createParentFolders() throws {
+        if isInMemory || isTemporary { return }
+        let folder = URL(fileURLWithPath: path).deletingLastPathComponent()
+        do {
+            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        } catch {
+            let reason = "its folder \(folder.path) cannot be created: \(error.localizedDescription)"
+            throw SharedDatabaseError.notAFile(path: path, reason: reason)
+        }
+    }
+}

@@ -102,22 +102,6 @@ struct DatabaseURI: Equatable {
     var name: String { parameters.isEmpty && (isAbsolute || path.isEmpty) ? path : description }
 }
 
-extension DatabaseURI {
-    /// Creates the folders above the file that are missing.
-    ///
-    /// - throws: ``SharedDatabaseError/notAFile(path:reason:)``.
-    func createParentFolders() throws {
-        if isInMemory || isTemporary { return }
-        let folder = URL(fileURLWithPath: path).deletingLastPathComponent()
-        do {
-            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        } catch {
-            let reason = "its folder \(folder.path) cannot be created: \(error.localizedDescription)"
-            throw SharedDatabaseError.notAFile(path: path, reason: reason)
-        }
-    }
-}
-
 extension DatabaseURI: CustomStringConvertible {
     var description: String {
         var parts = URLComponents()
