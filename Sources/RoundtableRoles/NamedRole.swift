@@ -22,8 +22,9 @@ extension SharedDatabase {
 /// A role that one participant at a time has. This value names it, and is cheap: it takes nothing.
 ///
 /// The participant that has a role loses it when it ends its term, closes the database, or dies, and, as soon as another participant waits for
-/// it, when it is suspended, cannot write because of a newer schema, or does not answer for longer than that one's patience. So a process that is frozen does not keep it. When
-/// it goes on, its ``RoleTerm`` tells it, and ``RoleTerm/write(priority:sharesCommit:file:line:_:)`` writes nothing any more.
+/// it, when it is suspended, cannot write because of a newer schema, or does not answer for longer than that one's patience. So a process that
+/// is frozen does not keep it. When it goes on, its ``RoleTerm`` tells it, and ``RoleTerm/write(priority:sharesCommit:file:line:_:)`` writes
+/// nothing any more.
 ///
 /// Roles are kept in the database, so they need one that is open for writing. Safe to use from any thread.
 public struct NamedRole: Sendable {
@@ -170,6 +171,7 @@ private struct RoleSearch: Sendable {
                 continue
             }
             if seen.holder == claim.id { return seen.generation }
+            var hasFailed = false
             let judge = RoleJudge(database)
             let sign = seen.holdersClaim.map(judge.sign) ?? .gone
             let ahead = sign.isFree ? try await self.ahead(of: claim, judge) : 0
@@ -191,12 +193,12 @@ private struct RoleSearch: Sendable {
                 }
                 if let generation { return generation }
                 wait.failed()
-                wakes.wake()
+                hasFailed = true
             }
             let next = ContinuousClock.now + .nanoseconds(Int64(RoleWait.interval))
             let isChanged = await wakes.next(until: next)
             // When the database is closed, or a file of it is lost, no change is reported any more, and the next read fails.
-            if isChanged || !isFollowing.load(ordering: .sequentiallyConsistent) { glance = nil }
+            if isChanged || hasFailed || !isFollowing.load(ordering: .sequentiallyConsistent) { glance = nil }
         }
     }
 

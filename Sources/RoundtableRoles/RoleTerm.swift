@@ -128,7 +128,7 @@ public final class RoleTerm: Sendable {
 final class RoleLoss: Sendable {
     enum Fate { case held, ended, lost }
 
-    private let state = Mutex((fate: Fate.held, waiters: [UInt64: CheckedContinuation<Void, Never>](), last: UInt64(0)))
+    private let state = Mutex((fate: Fate.held, waiters: [ObjectIdentifier: Latch<Void>]()))
 
     var isHeld: Bool { state.withLock { $0.fate == .held } }
 
@@ -139,29 +139,25 @@ final class RoleLoss: Sendable {
             defer { state.waiters = [:] }
             return Array(state.waiters.values)
         }
-        for waiter in waiters { waiter.resume() }
+        for waiter in waiters { waiter.set() }
     }
 
     /// Waits until the term is over, or the task is cancelled.
     ///
     /// - returns: how it was over; `held` if the task was cancelled.
     func wait() async -> Fate {
-        let id = state.withLock { state in
-            state.last += 1
-            return state.last
+        let end = Latch<Void>()
+        state.withLock { state in
+            if state.fate == .held { state.waiters[ObjectIdentifier(end)] = end } else { end.set() }
         }
         await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let isOver = state.withLock { state in
-                    if state.fate != .held || Task.isCancelled { return true }
-                    state.waiters[id] = continuation
-                    return false
-                }
-                if isOver { continuation.resume() }
-            }
+            await end.value
         } onCancel: {
-            state.withLock { $0.waiters.removeValue(forKey: id) }?.resume()
+            end.set()
         }
-        return state.withLock { $0.fate }
+        return state.withLock { state in
+            state.waiters[ObjectIdentifier(end)] = nil
+            return state.fate
+        }
     }
 }
