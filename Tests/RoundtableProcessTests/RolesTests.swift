@@ -1,5 +1,6 @@
 import Foundation
 import Roundtable
+import RoundtableKernel
 import RoundtableTestBasics
 import RoundtableTestSupport
 import Testing
@@ -66,8 +67,8 @@ extension ProcessTests {
                 let (holder, next) = (try fleet.spawnOpen("holder"), try fleet.spawnOpen("next"))
                 try holder.call(.role(.acquire(patience: Self.patience)))
                 try next.send(.role(.acquire(patience: 300)))
-                // Ten times the patience. This is a rate, and not a wait for something.
-                Thread.sleep(forTimeInterval: 3)
+                let block = try ControlBlock.open(forDatabaseAt: fleet.database.path, writable: false)
+                try eventually("it was asked ten times") { block.lastQuestion >= 10 }
                 try holder.call(.role(.write))
                 try holder.call(.role(.end))
                 #expect(try next.reply().number == 2)

@@ -10,6 +10,8 @@ import Testing
 @Suite struct OpeningCancellationTests {
     private let folder: TemporaryFolder
     private let url: URL
+    /// Whether the task of the opening was cancelled.
+    private let isCancelled = Shared(false)
 
     init() throws {
         folder = try TemporaryFolder()
@@ -105,10 +107,10 @@ import Testing
             migrator.registerMigration("endless") { db in _ = try Int.fetchOne(db, sql: Self.endless) }
             return {}
         case .computation:
-            migrator.registerMigration("endless") { db in
+            migrator.registerMigration("endless") { [isCancelled] db in
                 try db.create(table: "result") { $0.autoIncrementedPrimaryKey("id") }
                 // A computation, during which the task is cancelled: there is no statement to interrupt.
-                Thread.sleep(forTimeInterval: 0.6)
+                isCancelled.wait { $0 }
                 _ = try Int.fetchOne(db, sql: Self.endless)
             }
             return {}
@@ -152,6 +154,7 @@ import Testing
         try await Task.sleep(for: .milliseconds(300))
         let began = ContinuousClock.now
         task.cancel()
+        isCancelled.change { $0 = true }
         await #expect(throws: CancellationError.self) { _ = try await task.value }
         let time = ContinuousClock.now - began
         print("opening behind \(obstacle.rawValue) ended \(time / .milliseconds(1)) ms after it was cancelled")
