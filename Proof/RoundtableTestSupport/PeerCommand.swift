@@ -50,6 +50,8 @@ package enum PeerCommand: Codable, Sendable {
     case snapshot(SnapshotCommand)
     /// Acquires the role `sync`, uses it, or gives it up. The reply's number is the generation.
     case role(RoleCommand)
+    /// Quarantines or erases the database at a path. Needs no database.
+    case moveAside(path: String, erasing: Bool)
     /// Uses a snapshot file. Needs no database.
     case snapshotFile(SnapshotFileCommand)
     /// Records the history of a table, and registers consumers that begin with the next change of it.

@@ -11,8 +11,6 @@ import Roundtable
 package struct PeerSchema: Codable, Sendable {
     package enum Kind: String, Codable, Sendable {
         case migrated
-        /// The migrator sets `eraseDatabaseOnSchemaChange`.
-        case erasing
         /// The schema has no migrator.
         case unmanaged
     }
@@ -44,7 +42,6 @@ package struct PeerSchema: Codable, Sendable {
 
     package var migrator: DatabaseMigrator {
         var migrator = DatabaseMigrator()
-        migrator.eraseDatabaseOnSchemaChange = kind == .erasing
         for number in 0..<migrations {
             migrator.registerMigration("v\(number + 1)") { [migrationMilliseconds, gate] db in
                 if number == 0 {

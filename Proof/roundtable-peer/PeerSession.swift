@@ -107,6 +107,12 @@ final class PeerSession {
             try opened.write { try $0.execute(sql: sql) }
         case .replaceContent(let path):
             try opened.shared.replaceContent(with: URL(fileURLWithPath: path))
+        case .moveAside(let path, let erasing):
+            let url = URL(fileURLWithPath: path)
+            guard erasing else {
+                return PeerReply(message: try SharedDatabase.quarantine(at: url, as: "mover").path)
+            }
+            try SharedDatabase.erase(at: url, as: "mover")
         case .snapshot(let command):
             return try perform(command)
         case .role(let command):

@@ -103,16 +103,6 @@ extension ProcessTests {
             }
         }
 
-        @Test(.timeLimit(.minutes(1)), arguments: [false, true])
-        func erasesDatabaseOnSchemaChange(exists: Bool) throws {
-            try PeerFleet.run { fleet in
-                if exists { try makeDatabase(at: fleet.database, PeerSchema()) }
-                let schema = PeerSchema(.erasing, migrations: 2)
-                let texts = ("eraseDatabaseOnSchemaChange", "delete the database file")
-                try expectRefusal(fleet, schema: schema, saying: texts.0, texts.1)
-            }
-        }
-
         @Test(
             .timeLimit(.minutes(1)),
             .enabled(if: isSuperuser, "only the superuser can start a process as another user"),

@@ -13,7 +13,7 @@ struct Root: ParsableCommand {
             Start with 'roundtable demo': it shows several processes sharing one database. 'roundtable sql', 'roundtable status', \
             'roundtable top', 'roundtable record' and 'roundtable doctor' work on any SQLite database, shared or not; 'roundtable watch' and 'roundtable \
             history' on any in WAL mode; 'roundtable snapshot' shows snapshot files, 'roundtable outbox' the commands that wait for a database; 'roundtable \
-            restore' restores a database from a replica; 'roundtable replace' replaces the content of a database that is in use; 'roundtable police' judges any program.
+            restore' restores a database from a replica; 'roundtable replace' replaces the content of a database that is in use, and 'roundtable quarantine' moves a damaged one aside; 'roundtable police' judges any program.
             """,
         version: "0.1.0",
         subcommands: [
@@ -24,7 +24,7 @@ struct Root: ParsableCommand {
             SnapshotCommand.self,
             OutboxVerb.self,
             ReplicateCommand.self,
-            RestoreCommand.self, ReplaceCommand.self, FollowCommand.self, PromoteCommand.self,
+            RestoreCommand.self, ReplaceCommand.self, QuarantineCommand.self, FollowCommand.self, PromoteCommand.self,
             PoliceCommand.self,
             DemoPeerCommand.self,
         ]

@@ -1,9 +1,10 @@
 import Foundation
+import Roundtable
 
 /// What happens to the files of an open database in a round of the campaign `files`.
 enum FileDamage: String, CaseIterable, Codable {
     case replaced, removed, recreated, recreatedWithSameInode, moved, setMoved, walRemoved, walReplaced,
-        walIndexRemoved, mountedOver
+        walIndexRemoved, mountedOver, quarantined, erased
 
     /// Makes it happen, with a few calls of the system at the end.
     ///
@@ -37,6 +38,8 @@ enum FileDamage: String, CaseIterable, Codable {
             try copy(path + "-wal", path + ".copy")
             try check(rename(path + ".copy", path + "-wal"))
         case .walIndexRemoved: try check(unlink(path + "-shm"))
+        case .quarantined: _ = try SharedDatabase.quarantine(at: URL(fileURLWithPath: path), as: "campaign")
+        case .erased: try SharedDatabase.erase(at: URL(fileURLWithPath: path), as: "campaign")
         case .mountedOver:
             try copy(path, path + ".copy")
             #if os(Linux)
@@ -57,6 +60,9 @@ enum FileDamage: String, CaseIterable, Codable {
 
     /// Whether there is no database file at the path any more.
     var leavesNothing: Bool { self == .removed || self == .moved || self == .setMoved }
+
+    /// Whether every process opens the next database afterwards.
+    var isFollowed: Bool { self == .quarantined || self == .erased }
 
     private func recreate(_ path: String) throws {
         guard FileManager.default.createFile(atPath: path, contents: nil) else { throw CocoaError(.fileWriteUnknown) }

@@ -9,13 +9,23 @@ import RoundtableTestKit
 /// What a process of the campaign `files` has seen, when it found that its file is lost.
 struct LossReport: Codable {
     var role: String
+    var pid = getpid()
     /// The begin of the last write that was acknowledged, or the last row; in ns of the monotonic clock.
     var lastBegan: UInt64 = 0
+    /// How many writes were acknowledged.
+    var acknowledged = 0
     /// When the process was notified.
     var notified: UInt64 = 0
     /// The error with which it ended.
     var error: String
     var isLoss: Bool
+}
+
+/// When a process of the campaign `files` has used the next database, in ns of the monotonic clock.
+struct NextUse: Codable {
+    var time: UInt64
+    /// Why it could not be used; empty when it was.
+    var error: String
 }
 
 /// The processes of the campaign `files`: each works until its database reports an error, writes that down, and waits for the end.
@@ -66,11 +76,29 @@ struct FilesRole: AsyncParsableCommand {
         }
         let place = file(worker.folder, "report-\(worker.number)")
         try JSONEncoder().encode(report).write(to: place, options: .atomic)
+        let next =
+            FileManager.default.fileExists(atPath: file(worker.folder, "follow").path)
+            ? try await follow(role, worker) : nil
         // The campaign looks at the status meanwhile.
         while !FileManager.default.fileExists(atPath: file(worker.folder, "end").path) {
             try await Task.sleep(for: .milliseconds(5))
         }
         try database.close()
+        try next?.close()
+    }
+
+    /// Opens the next database while the former one is still open, and uses it.
+    private static func follow(_ role: String, _ worker: Worker) async throws -> SharedDatabase? {
+        var use = NextUse(time: 0, error: "")
+        var database: SharedDatabase?
+        do {
+            let next = try await SharedDatabase.open(at: url(worker.folder), schema: schema, as: role)
+            database = next
+            try await next.write { try $0.execute(sql: "INSERT INTO entry VALUES (?, -1)", arguments: [getpid()]) }
+        } catch { use.error = "\(error)" }
+        use.time = MonotonicClock.now
+        try JSONEncoder().encode(use).write(to: file(worker.folder, "next-\(worker.number)"), options: .atomic)
+        return database
     }
 
     static func file(_ folder: URL, _ name: String) -> URL { folder.appendingPathComponent(name) }
@@ -90,6 +118,7 @@ struct FilesRole: AsyncParsableCommand {
             }
             report.lastBegan = began
             number += 1
+            report.acknowledged = number
             // Pauses of several lengths, so that some writes come after one.
             if number % 50 == 0 { try await Task.sleep(for: .milliseconds(number % 4 * 10)) }
         }

@@ -29,7 +29,7 @@ final class CheckpointConnection: @unchecked Sendable {
             try db.keepWalFiles()
             try db.setCheckpointOnClose(false)
         }
-        queue = try options.connectionOpening(path).queue(configuration)
+        queue = try options.connectionOpening(path).queue(configuration, at: Onlooker.uri(path, "mode=rw"))
         self.budget = budget
         try queue.inDatabase { db in
             // A connection that has read nothing has not opened the WAL, and cannot checkpoint it.

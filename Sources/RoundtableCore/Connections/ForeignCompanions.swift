@@ -63,9 +63,14 @@ package struct ForeignCompanions: Sendable {
 
     /// - throws: ``SharedDatabaseError/foreignFiles(path:reason:)``.
     static func refuse(databasePath path: String) throws {
-        if let found = find(databasePath: path) {
-            throw SharedDatabaseError.foreignFiles(path: path, reason: "\(found.explanation). \(found.advice)")
+        guard var found = find(databasePath: path) else { return }
+        if found.kind == .orphaned {
+            // It may be what is left of a move.
+            try? MovedDatabase(path).removeSecondNames()
+            guard let again = find(databasePath: path) else { return }
+            found = again
         }
+        throw SharedDatabaseError.foreignFiles(path: path, reason: "\(found.explanation). \(found.advice)")
     }
 
     // MARK: Texts

@@ -49,9 +49,13 @@ package final class WriterConnection: @unchecked Sendable {
     /// The visits of the accesses that have left a transaction open.
     private var visits: [UInt64] = []
 
-    /// Opens or creates the file, without changing its journal mode.
+    /// Opens the file, without changing its journal mode.
+    ///
+    /// - parameter mayCreate: whether the file may be created now. Later, when the connection is reopened, it never is: SQLite would remove
+    ///   the `-wal` of a database that somebody is moving away.
     init(
         path: String,
+        mayCreate: Bool,
         options: SharedDatabase.Options,
         gate: SuspensionGate,
         watch: NewerSchemaWatch? = nil,
@@ -87,10 +91,12 @@ package final class WriterConnection: @unchecked Sendable {
         self.checkpointer = checkpointer
         self.watch = watch
         let opening = options.connectionOpening(path)
-        openConnection = { [configuration] in
-            try opening.queue(configuration, timeout: busyHandler.openingTimeout, gate: gate)
+        let open: @Sendable (String) throws -> DatabaseQueue = { [configuration] name in
+            try opening.queue(configuration, at: name, timeout: busyHandler.openingTimeout, gate: gate)
         }
-        let queue = try openConnection()
+        let existing = Onlooker.uri(path, "mode=rw")
+        openConnection = { try open(existing) }
+        let queue = try open(mayCreate ? path : existing)
         link = Mutex(Link(queue: queue))
         interruptible = Mutex(queue)
         queue.inDatabase(writeTransaction.install)

@@ -3,6 +3,15 @@ import GRDB
 import RoundtableGate
 import RoundtableKernel
 
+/// The database was erased, or moved away, while it was being opened: it can be opened again.
+struct DatabaseIsGone: Error, CustomStringConvertible, LocalizedError {
+    let path: String
+    var description: String {
+        "\(path): was moved away again and again while it was being opened. Open it when that has ended."
+    }
+    var errorDescription: String? { description }
+}
+
 /// Opens the writer connection of a database, after creating, switching to WAL and migrating it where that is needed
 /// (rules S1–S6).
 struct DatabaseSetUp {
@@ -27,10 +36,12 @@ struct DatabaseSetUp {
 
     private func openSetUp() throws -> (WriterConnection, Seat) {
         let deadline = MonotonicClock.now.addingSaturating(options.setupTimeout.nanoseconds)
-        if file.isAbsentOrEmpty {
+        if file.isAbsentOrEmpty || schema.erasesOnChange {
             return try seated { seat in
-                try withSetupTurn(seat, until: deadline, isWriteLockFree: { true }) {
-                    let writer = try openWriter()
+                try seat.withSetupTurn(file, gate, until: deadline, isWriteLockFree: { true }) {
+                    try? MovedDatabase(file.path).complete()
+                    try eraseIfSchemaHasChanged(seat)
+                    let writer = try openWriter(mayCreate: true)
                     writer.take(seat)
                     do {
                         try bringUpToDate(writer, until: deadline)
@@ -50,7 +61,7 @@ struct DatabaseSetUp {
         return try seated { seat in
             writer.take(seat)
             if !isReady {
-                try withSetupTurn(seat, until: deadline, isWriteLockFree: { writer.isWriteLockFree }) {
+                try seat.withSetupTurn(file, gate, until: deadline, isWriteLockFree: { writer.isWriteLockFree }) {
                     try bringUpToDate(writer, until: deadline)
                 }
             }
@@ -60,14 +71,7 @@ struct DatabaseSetUp {
 
     /// Takes a seat, and leaves it again if `body` fails.
     private func seated(_ body: (Seat) throws -> WriterConnection) throws -> (WriterConnection, Seat) {
-        let seat = Seat(
-            databasePath: file.path,
-            author: author,
-            role: .readWrite,
-            settings: options.turnSettings,
-            access: file.access,
-            stop: gate.waits
-        )
+        let seat = Seat(settingUp: file, as: author, options: options, gate: gate)
         do {
             return (try body(seat), seat)
         } catch {
@@ -83,16 +87,21 @@ struct DatabaseSetUp {
         }
     }
 
-    private func openWriter() throws -> WriterConnection {
+    /// - throws: ``DatabaseIsGone``, and what opening throws.
+    private func openWriter(mayCreate: Bool = false) throws -> WriterConnection {
         do {
             return try WriterConnection(
                 path: file.path,
+                mayCreate: mayCreate,
                 options: options,
                 gate: gate,
                 watch: watch,
                 companions: features.compactMap { $0.writeCompanion() }
             )
         } catch let error as DatabaseError {
+            if error.resultCode == .SQLITE_CANTOPEN, (try? System.status(ofFileAt: file.path) == nil) == true {
+                throw DatabaseIsGone(path: file.path)
+            }
             throw error.naming(file.path)
         }
     }
@@ -133,34 +142,17 @@ struct DatabaseSetUp {
 
     // MARK: Under the turn
 
-    /// Runs `body` with the turn for setting up (rules S2, S3). Without coordination, SQLite's lock and rule S4 protect the set-up.
-    private func withSetupTurn<T>(
-        _ seat: Seat,
-        until deadline: Nanoseconds,
-        isWriteLockFree: () -> Bool,
-        _ body: () throws -> T
-    ) throws -> T {
-        let requested = MonotonicClock.now
-        let outcome = seat.takeTurn(
-            at: requested,
-            until: deadline,
-            callSite: nil,
-            settingUp: true,
-            isWriteLockFree: isWriteLockFree
-        )
-        if outcome == .cancelled { throw GateClosed(gate: gate) }
-        guard outcome != .timedOut else {
-            let holder = LockHolder.setter(participant: seat.participant)
-            let waited = LockHolder.seconds(MonotonicClock.now - requested)
-            throw DatabaseError(
-                resultCode: .SQLITE_BUSY,
-                message: """
-                    \(file.path): waited \(waited) for \(holder). Raise setupTimeout, or see what it does: roundtable status
-                    """
-            )
+    /// Erases a database with another schema, if a debug build asks for that.
+    private func eraseIfSchemaHasChanged(_ seat: Seat) throws {
+        guard schema.erasesOnChange, !file.isAbsentOrEmpty,
+            try openWriter().queue.inDatabase({ try schema.hasChanged($0, options.configuration) })
+        else { return }
+        let names = FileUsers(databasePath: file.path).openers
+        guard names.isEmpty else {
+            throw SharedDatabaseError.erasesDatabaseOnSchemaChange(path: file.path, names: names)
         }
-        defer { seat.releaseTurn(settingUp: true) }
-        return try body()
+        _ = try MovedDatabase(file.path).move(.erasure, seat)
+        throw DatabaseIsGone(path: file.path)
     }
 
     private func bringUpToDate(_ writer: WriterConnection, until deadline: Nanoseconds) throws {
@@ -295,16 +287,4 @@ extension WriterConnection {
 
 extension DatabaseError {
     fileprivate var isUnreadable: Bool { resultCode == .SQLITE_NOTADB || resultCode == .SQLITE_CORRUPT }
-}
-
-extension LockHolder {
-    /// Names the process that creates or migrates the database.
-    static func setter(participant: Participant?) -> String {
-        let others = (participant?.block.participants() ?? []).filter { $0.slot != participant?.slot.index }
-        guard let holder = others.first(where: { $0.state == .settingUp }) else {
-            return "another process, which creates or migrates the database"
-        }
-        let stopped = holder.liveness == .stopped ? " and is stopped (SIGSTOP)" : ""
-        return "\(holder.name), which creates or migrates the database\(stopped)"
-    }
 }

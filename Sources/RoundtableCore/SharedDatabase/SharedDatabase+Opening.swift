@@ -33,6 +33,7 @@ extension SharedDatabase {
         let cancellation = OpeningCancellation()
         var options = options
         options.cancellation = cancellation
+        var replacements = 0
         while true {
             do {
                 return try await withTaskCancellationHandler { [options] in
@@ -42,6 +43,7 @@ extension SharedDatabase {
                 }
             } catch  where cancellation.isCancelled {
                 throw CancellationError()
+            } catch let error where mayOpenAgain(after: error, &replacements) {
             } catch let closed as GateClosed {
                 if options.whileSuspended == .fail { throw DatabaseError.openingSuspended(closed.gate.path) }
                 try await closed.gate.waitUntilOpen()
@@ -50,14 +52,23 @@ extension SharedDatabase {
     }
 
     package static func whileOpen<T>(_ options: Options, _ open: (Options) throws -> T) throws -> T {
+        var replacements = 0
         while true {
             do {
                 return try open(options)
+            } catch let error where mayOpenAgain(after: error, &replacements) {
             } catch let closed as GateClosed {
                 if options.whileSuspended != .wait { throw DatabaseError.openingSuspended(closed.gate.path) }
                 closed.gate.waitUntilOpen()
             }
         }
+    }
+
+    /// Whether an opening failed because the database was moved aside meanwhile, so that another one finds what is there now.
+    private static func mayOpenAgain(after error: any Error, _ replacements: inout Int) -> Bool {
+        if case .fileLost? = error as? SharedDatabaseError {} else if !(error is DatabaseIsGone) { return false }
+        replacements += 1
+        return replacements <= 10
     }
 
     package static func openNow(
@@ -80,7 +91,6 @@ extension SharedDatabase {
         case "rw" where file.size == nil: throw DatabaseLocationError.noSuchFile(path: file.path)
         default: break
         }
-        try schema.check(path: file.path)
         if options.configuration.readonly { throw SharedDatabaseError.readOnlyConfiguration(path: file.path) }
         if !options.followsOther { try ReadReplica.refuse(databasePath: file.path) }
         try Fence.refuse(databasePath: file.path)
@@ -149,7 +159,6 @@ extension SharedDatabase {
         PlatformLifecycle.followOnce()
         let uri = try DatabaseURI(url)
         let file = try DatabaseFile(shared: uri)
-        try schema.check(path: file.path)
         guard !file.isAbsentOrEmpty else { return .unavailable(.notCreated) }
         try ForeignCompanions.refuse(databasePath: file.path)
         var opening = DatabaseOpening(

@@ -7,9 +7,12 @@ public enum SharedDatabaseError: Error, Equatable, Sendable {
     /// open (``SharedDatabase/Options/newerSchemaPolicy``).
     case schemaTooNew(path: String, unknownMigrations: [String])
 
-    /// The migrator has `eraseDatabaseOnSchemaChange` set. On a shared database this would erase what other processes
-    /// have open.
-    case erasesDatabaseOnSchemaChange(path: String)
+    /// The migrator has `eraseDatabaseOnSchemaChange` set, and the schema has changed, but others have the database open: it is only erased
+    /// when nobody else has. Nothing was changed.
+    case erasesDatabaseOnSchemaChange(path: String, names: [String])
+
+    /// Programs that are no participants have the database open, and its files would be moved away from under them. Nothing was changed.
+    case openInOtherPrograms(path: String, names: [String])
 
     /// `readonly` is set in ``SharedDatabase/Options/configuration``, but the database was opened for writing, which could create or
     /// migrate it. Nothing was written.
@@ -54,10 +57,15 @@ extension SharedDatabaseError: CustomStringConvertible, LocalizedError {
             \(unknown.map { "'\($0)'" }.joined(separator: ", ")), which this program does not know. \
             Nothing was changed. Update this program.
             """
-        case .erasesDatabaseOnSchemaChange(let path):
+        case .erasesDatabaseOnSchemaChange(let path, let names):
             """
-            \(path): the migrator has eraseDatabaseOnSchemaChange set, which would erase a database that other processes \
-            have open. Clear the flag, and delete the database file while no process has it open instead.
+            \(path): the schema has changed, and eraseDatabaseOnSchemaChange would erase what \(names.formatted(.list(type: .and))) \
+            \(names.count == 1 ? "has" : "have") open. Nothing was changed. End that first, and open the database again.
+            """
+        case .openInOtherPrograms(let path, let names):
+            """
+            \(path): is open in \(names.formatted(.list(type: .and))), without Roundtable, so that it cannot be moved aside safely. Nothing was \
+            changed. End that first, and try again.
             """
         case .readOnlyConfiguration(let path):
             """
@@ -107,6 +115,7 @@ extension SharedDatabaseError: CustomStringConvertible, LocalizedError {
         case .foreignFiles: "The database and the files beside it do not belong together."
         case .assertionRefused: "The system is about to suspend this program."
         case .shuttingDown: "This program is about to end."
+        case .openInOtherPrograms: "Other programs have the database open."
         case .erasesDatabaseOnSchemaChange, .readOnlyConfiguration, .notAFileURL, .notAFile, .noAppGroup:
             "The database cannot be opened."
         }
@@ -120,6 +129,7 @@ extension SharedDatabaseError: CustomStringConvertible, LocalizedError {
         case .foreignFiles: "Restore all of its files from the same backup."
         case .assertionRefused: "Try again when the program is open."
         case .shuttingDown: "Try again when it runs."
+        case .openInOtherPrograms: "Quit them, and try again."
         case .erasesDatabaseOnSchemaChange, .readOnlyConfiguration, .notAFileURL, .notAFile, .noAppGroup: nil
         }
     }

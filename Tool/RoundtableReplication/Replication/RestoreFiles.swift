@@ -25,19 +25,14 @@ extension RestoreTarget {
     /// Removes what earlier runs left that were killed: their folders, and second names of files that they were moving away.
     func removeAbandoned() throws {
         try StagingFolder.removeAbandoned(in: files, unfinished)
-        for candidate in try files.names() where candidate.hasPrefix(setAsidePrefix) {
-            removeSecondNames(in: candidate)
-        }
+        try aside.removeSecondNames()
     }
 
     // MARK: Moving away
 
-    private var setAsidePrefix: String { "\(name)-replaced-" }
+    private var aside: AsideFolder { AsideFolder(of: name, in: files, "replaced") }
 
     /// Moves the database that is there, with its companions, into a folder beside it, in which it can be opened.
-    ///
-    /// The journals first get a second name there, then the database moves, then the journals lose their first names. So the database is
-    /// never without its journals, and no other database ever with them.
     ///
     /// If a step fails, all is moved back. ``kept()`` stays.
     ///
@@ -46,46 +41,17 @@ extension RestoreTarget {
         let kept = try kept()
         let companions = try companions().filter { !kept.contains($0) }
         guard existing != nil || !companions.isEmpty else { return nil }
-        let aside = try makeAsideFolder()
-        // What takes back the steps that were done.
-        var undo: [() throws -> Void] = []
+        let journals = DatabaseCompanions.journals.map { name + $0 }
         do {
-            var linked: Set<String> = []
-            for companion in companions where DatabaseCompanions.journals.contains(where: { companion == name + $0 }) {
-                // Some file systems have no hard links. There, the journal follows the database.
-                guard (try? files.link(companion, as: companion, in: aside)) != nil else { continue }
-                linked.insert(companion)
-                undo.append { try aside.removeFile(companion) }
-            }
-            try aside.sync()
-            func move(_ name: String) throws {
-                try files.move(name, toUnused: name, in: aside)
-                undo.append { try aside.move(name, toUnused: name, in: files) }
-            }
-            if existing != nil { try move(name) }
-            for companion in companions {
-                if linked.contains(companion) {
-                    try files.removeFile(companion)
-                    undo.append { try aside.link(companion, as: companion, in: files) }
-                } else {
-                    try move(companion)
-                }
-            }
-            try aside.sync()
-            try files.sync()
+            let folder = try aside.move(
+                linked: companions.filter(journals.contains),
+                moved: companions.filter { !journals.contains($0) }
+            )
             // Last, because an unfinished folder is known by being private (`removeSecondNames`). Where this fails, the folder stays private.
-            if let existing { try? aside.share(withUsersOf: existing) }
-            return aside.path
-        } catch {
-            var isBack = true
-            for step in undo.reversed() { do { try step() } catch { isBack = false } }
-            guard isBack else {
-                throw ToolError(
-                    "\(ToolError.line(for: error)) A part of what was there before is in \(aside.path)."
-                )
-            }
-            files.removeFolderIfEmpty((aside.path as NSString).lastPathComponent)
-            throw error
+            if let existing { try? folder.share(withUsersOf: existing) }
+            return folder.path
+        } catch let error as AsideFolder.PartlyMoved {
+            throw ToolError("\(ToolError.line(for: error.error)) A part of what was there before is in \(error.path).")
         }
     }
 
@@ -111,32 +77,6 @@ extension RestoreTarget {
                 "\(path)\(file): belongs to another user, \(owner), and nobody else may move it out of this folder. Let that user remove it, or restore into a folder that no other user may write."
             )
         }
-    }
-
-    private func makeAsideFolder() throws -> OpenFolder {
-        let second = Date.now.formatted(.iso8601.dateSeparator(.omitted).timeSeparator(.omitted))
-        for number in 1...1000 {
-            let aside = "\(setAsidePrefix)\(second)\(number == 1 ? "" : "-\(number)")"
-            do {
-                // It has no mark, because it is to stay.
-                return try files.makePrivateFolder(aside)
-            } catch let error as SystemError where error.isAlreadyThere {}
-        }
-        throw ToolError("\(folder): has a thousand folders of one second. Remove those that are not needed.")
-    }
-
-    /// Removes a second name of a journal: in the folder, if the database did not follow; else beside the place of the database.
-    private func removeSecondNames(in name: String) {
-        // Another user's folder proves nothing.
-        guard let aside = try? files.folder(name), (try? aside.isOwn) == true else { return }
-        let hasDatabase = (try? aside.status(ofFile: self.name)) ?? nil != nil
-        for journal in DatabaseCompanions.journals.map({ self.name + $0 }) {
-            guard let here = try? files.status(ofFile: journal), let there = try? aside.status(ofFile: journal),
-                FileIdentity(here) == FileIdentity(there)
-            else { continue }
-            (hasDatabase ? files : aside).removeIfPossible(journal)
-        }
-        if !hasDatabase { files.removeFolderIfEmpty(name) }
     }
 
     // MARK: Moving into place

@@ -1,0 +1,68 @@
+import GRDB
+import RoundtableGate
+import RoundtableKernel
+
+extension Seat {
+    convenience init(
+        settingUp file: DatabaseFile,
+        as author: String,
+        options: SharedDatabase.Options,
+        gate: SuspensionGate
+    ) {
+        self.init(
+            databasePath: file.path,
+            author: author,
+            role: .readWrite,
+            settings: options.turnSettings,
+            access: file.access,
+            stop: gate.waits
+        )
+    }
+
+    /// Runs `body` with the turn for setting up (rules S2, S3). Without coordination, SQLite's lock and rule S4 protect the set-up.
+    ///
+    /// - throws: ``GateClosed``; `SQLITE_BUSY` with the name of the process that sets up; what `body` throws.
+    func withSetupTurn<T>(
+        _ file: DatabaseFile,
+        _ gate: SuspensionGate,
+        until deadline: Nanoseconds,
+        isWriteLockFree: () -> Bool,
+        _ body: () throws -> T
+    ) throws -> T {
+        let requested = MonotonicClock.now
+        let outcome = takeTurn(
+            at: requested,
+            until: deadline,
+            callSite: nil,
+            settingUp: true,
+            isWriteLockFree: isWriteLockFree
+        )
+        if outcome == .cancelled { throw GateClosed(gate: gate) }
+        guard outcome != .timedOut else {
+            let holder = LockHolder.setter(participant: participant)
+            let waited = LockHolder.seconds(MonotonicClock.now - requested)
+            throw DatabaseError(
+                resultCode: .SQLITE_BUSY,
+                message: """
+                    \(file.path): waited \(waited) for \(holder). Raise setupTimeout, or see what it does: roundtable status
+                    """
+            )
+        }
+        defer { releaseTurn(settingUp: true) }
+        return try body()
+    }
+}
+
+extension LockHolder {
+    /// Names the process that creates or migrates the database, or writes it.
+    static func setter(participant: Participant?) -> String {
+        let others = (participant?.block.participants() ?? []).filter { $0.slot != participant?.slot.index }
+        let setter = others.first { $0.state == .settingUp && $0.hasTurn }
+        guard let holder = setter ?? others.first(where: \.hasTurn) else {
+            return "another process, which creates or migrates the database"
+        }
+        let stopped = holder.liveness == .stopped ? " and is stopped (SIGSTOP)" : ""
+        let what = setter == nil ? "writes the database" : "creates or migrates the database"
+        return "\(holder.name), which \(what)\(stopped)"
+    }
+}
