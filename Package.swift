@@ -52,7 +52,8 @@ let package = Package(
     traits: [
         .trait(
             name: "Service",
-            description: "RoundtableService, with swift-log, swift-metrics and swift-service-lifecycle."
+            description:
+                "RoundtableService, with swift-log, swift-metrics, swift-distributed-tracing and swift-service-lifecycle."
         )
     ],
     dependencies: [
@@ -61,6 +62,7 @@ let package = Package(
         // Without the trait, SwiftPM fetches none of these.
         .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
         .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
+        .package(url: "https://github.com/apple/swift-distributed-tracing", from: "1.7.0"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     ],
     targets: [
@@ -121,6 +123,7 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log", condition: service),
                 .product(name: "CoreMetrics", package: "swift-metrics", condition: service),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: service),
+                .product(name: "Tracing", package: "swift-distributed-tracing", condition: service),
             ] + sql
         ),
         .target(name: "CRoundtable"),
@@ -324,6 +327,8 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log", condition: service),
                 .product(name: "CoreMetrics", package: "swift-metrics", condition: service),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: service),
+                .product(name: "InMemoryTracing", package: "swift-distributed-tracing", condition: service),
+                .product(name: "Tracing", package: "swift-distributed-tracing", condition: service),
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
             ]

@@ -12,6 +12,7 @@
             _ database: SharedDatabase,
             logger: Logger,
             metrics: Bool = true,
+            tracing: Bool = true,
             grace: Duration = .zero,
             metricsInterval: Duration = .zero
         ) {}
@@ -26,6 +27,7 @@
             workers: Int = 1,
             logger: Logger,
             metrics: Bool = true,
+            tracing: Bool = true,
             grace: Duration = .zero,
             cancelGrace: Duration = .zero,
             metricsInterval: Duration = .zero,

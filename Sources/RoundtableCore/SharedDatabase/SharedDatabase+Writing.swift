@@ -26,8 +26,26 @@ extension SharedDatabase {
         line: UInt = #line,
         _ updates: (Database) throws -> T
     ) throws -> T {
+        let site = CallSite(file, line)
+        if let trace = tracing.current?.begin(at: site) {
+            return try trace.following {
+                try writeNow(site, priority, whileSuspended) { db in
+                    trace.didBegin()
+                    return try updates(db)
+                }
+            }
+        }
+        return try writeNow(site, priority, whileSuspended, updates)
+    }
+
+    private func writeNow<T>(
+        _ site: CallSite,
+        _ priority: TurnPriority?,
+        _ whileSuspended: WhileSuspended?,
+        _ updates: (Database) throws -> T
+    ) throws -> T {
         var result: T?
-        try onWriter(blockingWrite(CallSite(file, line), whileSuspended, priority), refuse: { throw $0 }) { db in
+        try onWriter(blockingWrite(site, whileSuspended, priority), refuse: { throw $0 }) { db in
             try transaction(db) { result = try updates(db) }
         }
         return result!
@@ -59,7 +77,25 @@ extension SharedDatabase {
     ) async throws -> T {
         let site = CallSite(file, line)
         let write = waitingWrite(site, whileSuspended, priority)
-        if sharesCommit ?? options.sharesCommits { return try await onWriterSharing(write, at: site, updates) }
+        let sharesCommit = sharesCommit ?? options.sharesCommits
+        if let trace = tracing.current?.begin(at: site) {
+            return try await trace.following {
+                try await self.write(write, site, sharesCommit) { db in
+                    trace.didBegin()
+                    return try updates(db)
+                }
+            }
+        }
+        return try await self.write(write, site, sharesCommit, updates)
+    }
+
+    private func write<T: Sendable>(
+        _ write: Write,
+        _ site: CallSite,
+        _ sharesCommit: Bool,
+        _ updates: @Sendable (Database) throws -> T
+    ) async throws -> T {
+        if sharesCommit { return try await onWriterSharing(write, at: site, updates) }
         return try await onWriter(write) { db in try self.transaction(db, updates) }
     }
 

@@ -63,7 +63,8 @@ public final class SharedDatabase: Sendable {
     /// The connections that suspensions and snapshots have given up.
     let closings = ConnectionClosings()
     /// Measures accesses for metrics.
-    package let metering = Metering()
+    package let metering = Hook<any AccessMeter>()
+    package let tracing = Hook<any WriteTracer>()
     /// The companions of this database, in the order in which they are notified: the raw handles, then those of the features.
     let companions: [any DatabaseCompanion]
     let features: [any DatabaseFeature]

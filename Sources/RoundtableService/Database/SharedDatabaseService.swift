@@ -25,24 +25,28 @@
         let logger: Logger
         let grace: Duration
         let metrics: ServiceMetrics?
+        let tracing: Bool
 
         /// - Parameters:
         ///   - database: the database. The service closes it.
         ///   - logger: receives each event of the database, at the level of its severity. The system's log is then off for this
         ///     database, so that no line appears twice; a closure in `Options.eventLog` stays.
         ///   - metrics: whether to record metrics with the factory of swift-metrics.
+        ///   - tracing: whether to record writes as spans with the tracer of swift-distributed-tracing, while the service runs.
         ///   - grace: how long writes that run, or wait for their turn, may take at shutdown. Then they are rolled back.
         ///   - metricsInterval: how often gauges are set. At least 10 ms.
         public init(
             _ database: SharedDatabase,
             logger: Logger,
             metrics: Bool = true,
+            tracing: Bool = true,
             grace: Duration = .seconds(5),
             metricsInterval: Duration = .seconds(10)
         ) {
             self.database = database
             self.logger = logger
             self.grace = grace
+            self.tracing = tracing
             self.metrics =
                 metrics
                 ? ServiceMetrics(database, MetricsSystem.factory, every: max(.milliseconds(10), metricsInterval)) : nil
@@ -61,6 +65,8 @@
         /// - throws: ``SharedDatabaseServiceError/stillOpen(path:reason:)`` when the database cannot be closed.
         public func run() async throws {
             database.reporter.removeSystemLog()
+            if tracing { database.tracing.set(ServiceTracer(database)) }
+            defer { database.tracing.set(nil) }
             let log = EventLog(logger)
             // The sequence exists before any event that this run may cause.
             let events = database.events

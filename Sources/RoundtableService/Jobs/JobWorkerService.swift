@@ -6,6 +6,7 @@
     import RoundtableJobs
     import RoundtableKernel
     import ServiceLifecycle
+    import Tracing
 
     /// Workers of a queue of jobs as a service of a `ServiceGroup`. See <doc:RunningAsAService>.
     ///
@@ -18,6 +19,7 @@
         let grace: Duration
         let cancelGrace: Duration
         let metrics: JobMetrics?
+        let tracing: Bool
         let handler: @Sendable (Job<Payload>) async throws -> Void
 
         /// - Parameters:
@@ -26,6 +28,7 @@
         ///   - workers: how many handlers run at the same time. At least 1.
         ///   - logger: receives a line for each attempt that does not complete its job, and for the shutdown.
         ///   - metrics: whether to record metrics with the factory of swift-metrics.
+        ///   - tracing: whether to record attempts as spans with the tracer of swift-distributed-tracing: what a handler does is in its span.
         ///   - grace: how long handlers that run may take at shutdown, before their tasks are cancelled.
         ///   - cancelGrace: how long cancelled handlers may take to end, before their jobs are released.
         ///   - metricsInterval: how often jobs are counted, which reads an index of all jobs of the queue. At least 10 ms.
@@ -36,6 +39,7 @@
             workers: Int = 1,
             logger: Logger,
             metrics: Bool = true,
+            tracing: Bool = true,
             grace: Duration = .seconds(10),
             cancelGrace: Duration = .seconds(2),
             metricsInterval: Duration = .seconds(10),
@@ -47,6 +51,7 @@
             self.logger = logger
             self.grace = grace
             self.cancelGrace = cancelGrace
+            self.tracing = tracing
             self.handler = handler
             self.metrics =
                 metrics
@@ -56,6 +61,22 @@
                     MetricsSystem.factory,
                     every: max(.milliseconds(10), metricsInterval)
                 ) : nil
+        }
+
+        @Sendable private func inSpan(_ job: Job<Payload>) async throws {
+            let error: (any Error)? = await withSpan("job \(queue.name)", ofKind: .consumer) { span in
+                span.attributes["messaging.destination.name"] = queue.name
+                span.attributes["messaging.message.id"] = "\(job.id)"
+                span.attributes["roundtable.attempt"] = job.attempt
+                do {
+                    try await handler(job)
+                    return nil
+                } catch {
+                    span.fail(error)
+                    return error
+                }
+            }
+            if let error { throw error }
         }
 
         /// Runs workers until graceful shutdown or cancellation.
@@ -94,7 +115,7 @@
                             metrics?.record(report)
                             log.write(report)
                         },
-                        handler
+                        tracing ? inSpan : handler
                     )
                 } onGracefulShutdown: { [grace] in
                     log.write(.info, "no more jobs are claimed: handlers that run have \(grace) to end")

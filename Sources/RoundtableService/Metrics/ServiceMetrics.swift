@@ -135,13 +135,6 @@
         private let others: DurationTimer
 
         private static let label = "db.client.operation.duration"
-        /// Other errors count as `_OTHER`, as the conventions say, so that the number of time series is bounded.
-        private static let codes: [(ResultCode, name: String)] = [
-            (.SQLITE_BUSY, "SQLITE_BUSY"), (.SQLITE_CONSTRAINT, "SQLITE_CONSTRAINT"), (.SQLITE_FULL, "SQLITE_FULL"),
-            (.SQLITE_IOERR, "SQLITE_IOERR"), (.SQLITE_INTERRUPT, "SQLITE_INTERRUPT"),
-            (.SQLITE_READONLY, "SQLITE_READONLY"), (.SQLITE_MISUSE, "SQLITE_MISUSE"),
-            (.SQLITE_CORRUPT, "SQLITE_CORRUPT"),
-        ]
 
         init(_ operation: String, _ dimensions: [(String, String)], _ factory: any MetricsFactory) {
             let dimensions = dimensions + [("db.operation.name", operation)]
@@ -155,11 +148,11 @@
             }
             successes = timer()
             var failures: [Int32: DurationTimer] = [:]
-            for (code, name) in Self.codes {
+            for (code, name) in ErrorType.codes {
                 failures[code.rawValue] = timer([("error.type", name), ("db.response.status_code", "\(code.rawValue)")])
             }
             self.failures = failures
-            others = timer([("error.type", "_OTHER")])
+            others = timer([("error.type", ErrorType.other)])
         }
 
         func record(_ duration: Nanoseconds, _ failure: (any Error)?) {

@@ -15,8 +15,15 @@ import Testing
     /// Connections are closed, except those in use, and opened again when they are needed. Behind a closed gate, nothing is.
     @Test func releasedMemory() async throws {
         let folder = try TemporaryFolder()
-        func open() throws -> SharedDatabase {
-            try SharedDatabase.open(at: folder.file("db.sqlite"), schema: SharedSchema(migrator()), as: "app")
+        func open(keepsReaders: Bool = false) throws -> SharedDatabase {
+            var options = SharedDatabase.Options()
+            options.configuration.persistentReadOnlyConnections = keepsReaders
+            return try SharedDatabase.open(
+                at: folder.file("db.sqlite"),
+                schema: SharedSchema(migrator()),
+                as: "app",
+                options: options
+            )
         }
         let db = try open()
         func count() -> Int { db.readers.connectionCount }
@@ -56,6 +63,12 @@ import Testing
         func close() throws { try db.close() }
         try close()
         db.releaseMemory()
+        // GRDB's option keeps the connections.
+        let keeping = try open(keepsReaders: true)
+        func keptNames() throws -> [String] { try keeping.names() }
+        #expect(try keptNames() == ["A"])
+        keeping.releaseMemory()
+        #expect(keeping.readers.connectionCount == 1)
     }
 
     /// Reads would keep a barrier waiting forever if the reads that come after it did not wait for it:

@@ -1,6 +1,5 @@
 import GRDB
 import RoundtableKernel
-import Synchronization
 
 /// Receives the durations of accesses, on the thread of the access, after it has released its locks.
 package protocol AccessMeter: Sendable {
@@ -22,21 +21,7 @@ package struct WriteDuration: Sendable {
     package let hasCommitted: Bool
 }
 
-/// The meter of a database. Without one, an access loads one word.
-package final class Metering: Sendable {
-    private let isOn = Atomic(false)
-    private let meter = Mutex<(any AccessMeter)?>(nil)
-
-    /// Sets the meter, which accesses that begin later report to; nil: none.
-    package func set(_ meter: (any AccessMeter)?) {
-        self.meter.withLock { $0 = meter }
-        isOn.store(meter != nil, ordering: .releasing)
-    }
-
-    package var current: (any AccessMeter)? {
-        isOn.load(ordering: .relaxed) ? meter.withLock { $0 } : nil
-    }
-
+extension Hook<any AccessMeter> {
     func beginRead() -> MeasuredRead? {
         current.map { MeasuredRead(meter: $0, began: MonotonicClock.now) }
     }

@@ -3,8 +3,9 @@ import RoundtableGate
 import Synchronization
 
 extension SharedDatabase {
-    /// Frees memory that this participant can do without: closes the connections of its reads, which later reads open again, and empties the
-    /// page cache of its writer. Call it when the system warns that memory is short.
+    /// Frees memory that this participant can do without: closes the connections of its reads, which later reads open again (not with
+    /// `Configuration.persistentReadOnlyConnections`), and empties the page cache of its writer. Call it when the system warns that memory is
+    /// short.
     ///
     /// It blocks the calling thread until the accesses that run in this process have ended, so do not call it within one. Snapshots and
     /// observations keep their connections. It does nothing while the database is suspended, or after it was closed.
@@ -16,7 +17,9 @@ extension SharedDatabase {
         let isWithinAccess = Access.current(to: self) != nil
         precondition(!isWithinAccess, "releaseMemory() waits for all accesses, so it cannot be called within one.")
         // A connection with a statement that is still used stays, and so do all if the database is closed meanwhile.
-        try? readers.barrier { try parking.exclusively { try readers.closeIdle() } }
+        if !options.configuration.persistentReadOnlyConnections {
+            try? readers.barrier { try parking.exclusively { try readers.closeIdle() } }
+        }
         writer.queue.releaseMemory()
     }
 }
