@@ -22,7 +22,7 @@ extension ProcessTests {
         private func aside(_ fleet: PeerFleet) throws -> [String] {
             let name = fleet.database.lastPathComponent
             return try FileManager.default.contentsOfDirectory(atPath: fleet.databaseFolder.path)
-                .filter { $0.hasPrefix("\(name)-quarantined-") || $0.hasPrefix("\(name)-erased-") }
+                .filter { $0.hasPrefix("\(name)-quarantined-") || $0.hasPrefix(".\(name)-") }
                 .map { "\(fleet.databaseFolder.path)/\($0)/\(name)" }
                 .filter { FileManager.default.fileExists(atPath: $0) }
         }

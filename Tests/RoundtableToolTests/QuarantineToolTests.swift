@@ -30,6 +30,25 @@ import Testing
         #expect(text.output.contains("a.db-quarantined-") && text.output.contains("creates a new one"), "\(text)")
     }
 
+    /// A write that runs is waited for as long as `--timeout` says.
+    @Test(.timeLimit(.minutes(1))) func waitsForAWrite() async throws {
+        let db = try open()
+        try await db.whileWriting {
+            let began = ContinuousClock.now
+            let result = try await onThread { [folder] in
+                Result { try Tool.run("quarantine", "a.db", "--timeout", "0.3", in: folder) }
+            }.get()
+            #expect(result.code == 1 && result.errors.contains("'app' (pid \(getpid()))"), "\(result.errors)")
+            #expect(result.errors.contains("Nothing was changed. Try again after that, or give a longer --timeout."))
+            #expect(ContinuousClock.now - began >= .milliseconds(300) && ContinuousClock.now - began < .seconds(20))
+        }
+        func insertAndClose() throws {
+            try db.insert("A")
+            try db.close()
+        }
+        try insertAndClose()
+    }
+
     /// One line for each reason, and nothing has changed.
     @Test func refuses() throws {
         let missing = try Tool.run("quarantine", "none.db", in: folder)

@@ -61,15 +61,11 @@ package struct ForeignCompanions: Sendable {
         (try? System.status(ofFileAt: path)).flatMap { $0 }.map { $0.st_size > 0 } ?? false
     }
 
+    /// - parameter isBeforeTurn: whether the opener will complete a move with the turn, so that what is left of one is no reason (rule S17).
     /// - throws: ``SharedDatabaseError/foreignFiles(path:reason:)``.
-    static func refuse(databasePath path: String) throws {
-        guard var found = find(databasePath: path) else { return }
-        if found.kind == .orphaned {
-            // It may be what is left of a move.
-            try? MovedDatabase(path).removeSecondNames()
-            guard let again = find(databasePath: path) else { return }
-            found = again
-        }
+    static func refuse(databasePath path: String, isBeforeTurn: Bool = true) throws {
+        guard let found = find(databasePath: path) else { return }
+        if isBeforeTurn, found.kind == .orphaned, (try? MovedDatabase(path).isBeingMoved) == true { return }
         throw SharedDatabaseError.foreignFiles(path: path, reason: "\(found.explanation). \(found.advice)")
     }
 

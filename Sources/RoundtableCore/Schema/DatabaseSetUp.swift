@@ -4,12 +4,16 @@ import RoundtableGate
 import RoundtableKernel
 
 /// The database was erased, or moved away, while it was being opened: it can be opened again.
-struct DatabaseIsGone: Error, CustomStringConvertible, LocalizedError {
+struct DatabaseIsGone: Error {
     let path: String
-    var description: String {
-        "\(path): was moved away again and again while it was being opened. Open it when that has ended."
+
+    /// The error when that has happened again and again.
+    var error: DatabaseError {
+        DatabaseError(
+            resultCode: .SQLITE_CANTOPEN,
+            message: "\(path): was moved away again and again while it was being opened. Open it when that has ended"
+        )
     }
-    var errorDescription: String? { description }
 }
 
 /// Opens the writer connection of a database, after creating, switching to WAL and migrating it where that is needed
@@ -27,6 +31,8 @@ struct DatabaseSetUp {
     func run() throws -> (WriterConnection, Seat) {
         do {
             return try openSetUp()
+        } catch is DatabaseError where isGone {
+            throw DatabaseIsGone(path: file.path)
         } catch let error as DatabaseError
             where [.SQLITE_BUSY, .SQLITE_FULL, .SQLITE_IOERR].contains(error.resultCode)
         {
@@ -39,7 +45,7 @@ struct DatabaseSetUp {
         if file.isAbsentOrEmpty || schema.erasesOnChange {
             return try seated { seat in
                 try seat.withSetupTurn(file, gate, until: deadline, isWriteLockFree: { true }) {
-                    try? MovedDatabase(file.path).complete()
+                    if file.isAbsentOrEmpty { try clearPlace() }
                     try eraseIfSchemaHasChanged(seat)
                     let writer = try openWriter(mayCreate: true)
                     writer.take(seat)
@@ -87,7 +93,12 @@ struct DatabaseSetUp {
         }
     }
 
-    /// - throws: ``DatabaseIsGone``, and what opening throws.
+    /// Whether the database is not in its place any more that was there when the opening began. Any step may have failed for that reason.
+    private var isGone: Bool {
+        guard let known = options.files?.databaseIdentity else { return false }
+        return (try? System.identity(ofFileAt: file.path) != known) == true
+    }
+
     private func openWriter(mayCreate: Bool = false) throws -> WriterConnection {
         do {
             return try WriterConnection(
@@ -99,9 +110,6 @@ struct DatabaseSetUp {
                 companions: features.compactMap { $0.writeCompanion() }
             )
         } catch let error as DatabaseError {
-            if error.resultCode == .SQLITE_CANTOPEN, (try? System.status(ofFileAt: file.path) == nil) == true {
-                throw DatabaseIsGone(path: file.path)
-            }
             throw error.naming(file.path)
         }
     }
@@ -142,6 +150,18 @@ struct DatabaseSetUp {
 
     // MARK: Under the turn
 
+    /// Removes what is left of a database that was here before.
+    private func clearPlace() throws {
+        do {
+            try MovedDatabase(file.path).clearPlace()
+        } catch let error as SystemError {
+            throw DatabaseError(
+                resultCode: .SQLITE_CANTOPEN,
+                message: "\(error). \(SystemErrorAdvice.next(error.errno))."
+            )
+        }
+    }
+
     /// Erases a database with another schema, if a debug build asks for that.
     private func eraseIfSchemaHasChanged(_ seat: Seat) throws {
         guard schema.erasesOnChange, !file.isAbsentOrEmpty,
@@ -152,6 +172,8 @@ struct DatabaseSetUp {
             throw SharedDatabaseError.erasesDatabaseOnSchemaChange(path: file.path, names: names)
         }
         _ = try MovedDatabase(file.path).move(.erasure, seat)
+        // An empty file keeps the access rights, and is found by those who do not want to create one.
+        try? System.makeFile(at: file.path, [], access: file.access, isDurable: false)
         throw DatabaseIsGone(path: file.path)
     }
 

@@ -59,10 +59,10 @@ extension LockHolder {
         let others = (participant?.block.participants() ?? []).filter { $0.slot != participant?.slot.index }
         let setter = others.first { $0.state == .settingUp && $0.hasTurn }
         guard let holder = setter ?? others.first(where: \.hasTurn) else {
-            return "another process, which creates or migrates the database"
+            return "another process, which creates, migrates or moves the database"
         }
         let stopped = holder.liveness == .stopped ? " and is stopped (SIGSTOP)" : ""
-        let what = setter == nil ? "writes the database" : "creates or migrates the database"
+        let what = setter == nil ? "writes the database" : "creates, migrates or moves the database"
         return "\(holder.name), which \(what)\(stopped)"
     }
 }

@@ -44,6 +44,8 @@ extension SharedDatabase {
             } catch  where cancellation.isCancelled {
                 throw CancellationError()
             } catch let error where mayOpenAgain(after: error, &replacements) {
+            } catch let gone as DatabaseIsGone {
+                throw gone.error
             } catch let closed as GateClosed {
                 if options.whileSuspended == .fail { throw DatabaseError.openingSuspended(closed.gate.path) }
                 try await closed.gate.waitUntilOpen()
@@ -57,6 +59,8 @@ extension SharedDatabase {
             do {
                 return try open(options)
             } catch let error where mayOpenAgain(after: error, &replacements) {
+            } catch let gone as DatabaseIsGone {
+                throw gone.error
             } catch let closed as GateClosed {
                 if options.whileSuspended != .wait { throw DatabaseError.openingSuspended(closed.gate.path) }
                 closed.gate.waitUntilOpen()

@@ -64,8 +64,8 @@ extension SharedDatabaseError: CustomStringConvertible, LocalizedError {
             """
         case .openInOtherPrograms(let path, let names):
             """
-            \(path): is open in \(names.formatted(.list(type: .and))), without Roundtable, so that it cannot be moved aside safely. Nothing was \
-            changed. End that first, and try again.
+            \(path): is open in \(names.formatted(.list(type: .and))), without a place in the control block, so that it cannot be moved aside \
+            safely. Nothing was changed. End that first, and try again.
             """
         case .readOnlyConfiguration(let path):
             """

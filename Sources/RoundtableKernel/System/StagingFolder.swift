@@ -70,7 +70,7 @@ package struct StagingFolder: Sendable {
     }
 
     /// The name of the file that marks the folder.
-    static let mark = ".roundtable-staging"
+    package static let mark = ".roundtable-staging"
 
     /// The mark's content. It has the folder's inode, so that a file which was copied or unpacked into another folder marks nothing.
     private static func mark(of folder: FileStatus) -> [UInt8] { Array("roundtable \(folder.st_ino)\n".utf8) }

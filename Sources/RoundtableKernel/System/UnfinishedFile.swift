@@ -66,7 +66,7 @@ package enum UnfinishedFile {
     }
 
     /// The names in a folder that dead writers have given.
-    static func abandoned(in folder: OpenFolder, _ prefix: String) throws -> [String] {
+    package static func abandoned(in folder: OpenFolder, _ prefix: String) throws -> [String] {
         let reader = ProcessIdentity.current
         return try folder.names().filter { name in
             guard let writer = writer(ofFileNamed: name, prefix) else { return false }

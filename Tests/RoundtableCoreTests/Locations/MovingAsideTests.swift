@@ -191,60 +191,154 @@ import Testing
         case all
     }
 
-    private func leave(_ leftover: Leftover, _ purpose: String) throws {
+    /// The name of the folder of a mover that has ended.
+    private func unfinished(_ purpose: String) -> String {
+        let parts = UnfinishedFile.name(".db.sqlite-\(purpose)").split(separator: "-", maxSplits: 2)
+        return ".db.sqlite-\(purpose).4194303-\(parts[2])"
+    }
+
+    private func leave(_ leftover: Leftover, _ purpose: String) throws -> URL {
         let files = FileManager.default
-        let aside = folder.file("db.sqlite-\(purpose)-20260101T000000Z")
-        try files.createDirectory(at: aside, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+        let aside = folder.file(unfinished(purpose))
+        _ = try StagingFolder(aside.lastPathComponent, in: OpenFolder(at: folder.url.path))
         for suffix in ["-wal", "-shm"] {
             try files.linkItem(
                 at: folder.file("db.sqlite" + suffix),
                 to: aside.appendingPathComponent("db.sqlite" + suffix)
             )
         }
-        if leftover == .names { return }
+        if leftover == .names { return aside }
         try files.moveItem(at: url, to: aside.appendingPathComponent("db.sqlite"))
-        if leftover == .database { return }
+        if leftover == .database { return aside }
         try files.removeItem(at: folder.file("db.sqlite-wal"))
-        if leftover == .databaseAndWAL { return }
+        if leftover == .databaseAndWAL { return aside }
         try files.removeItem(at: folder.file("db.sqlite-shm"))
+        return aside
+    }
+
+    private func quarantined() throws -> [URL] {
+        try names().filter { $0.hasPrefix("db.sqlite-quarantined-") }.map {
+            folder.file($0).appendingPathComponent("db.sqlite")
+        }
     }
 
     /// What it had moved is whole, and the next database has nothing of it.
     @Test(arguments: Leftover.allCases, [false, true]) func isCompleted(_ leftover: Leftover, isErased: Bool) throws {
         let before = try open()
         try before.insert("A")
-        try leave(leftover, isErased ? "erased" : "quarantined")
-        let old = try #require(
-            try System.identity(ofFileAt: folder.file("db.sqlite-shm").path) ?? .some(.init(device: 0, inode: 0))
-        )
-        #expect(throws: Never.self) {
-            _ = try SharedDatabase.openReadOnly(at: url, schema: SharedSchema(migrator()), as: "reader")
-        }
+        let old = try #require(try System.identity(ofFileAt: folder.file("db.sqlite-shm").path))
+        let aside = try leave(leftover, isErased ? "erased" : "quarantined")
+        _ = try SharedDatabase.openReadOnly(at: url, schema: SharedSchema(migrator()), as: "reader")
         let db = try open()
         #expect(try db.names() == (leftover == .names ? ["A"] : []))
         try db.insert("B")
         if leftover != .names { #expect(try System.identity(ofFileAt: folder.file("db.sqlite-shm").path) != old) }
         try before.close()
-        let aside = try names().filter { $0.contains("T000000Z") }
-        if isErased {
-            #expect(aside == (leftover == .names ? aside : []))
-        } else if leftover != .names {
-            #expect(try players(folder.file(aside[0]).appendingPathComponent("db.sqlite")) == ["A"])
-        }
-        // The next mover removes what is left in the folder of one that has moved nothing.
+        let found = try quarantined()
+        #expect(found.count == (leftover == .names || isErased ? 0 : 1))
+        for url in found { #expect(try players(url) == ["A"]) }
+        // The next mover removes what is left of one that has moved nothing.
         let next = try SharedDatabase.quarantine(at: url, as: "cleaner")
         #expect(try players(next) == (leftover == .names ? ["A", "B"] : ["B"]))
-        #expect(try names().filter { $0.contains("T000000Z") } == (leftover == .names || isErased ? [] : aside))
+        #expect(try !names().contains(aside.lastPathComponent))
+        #expect(try players(next) == (leftover == .names ? ["A", "B"] : ["B"]))
+    }
+
+    /// Where there are no links, `-wal` follows the database.
+    @Test func isCompletedWithoutLinks() throws {
+        try open().insert("A")
+        let aside = try leave(.database, "quarantined")
+        for suffix in ["-wal", "-shm"] {
+            try FileManager.default.removeItem(at: aside.appendingPathComponent("db.sqlite" + suffix))
+        }
+        #expect(try open().names() == [])
+        #expect(try quarantined().map(players) == [["A"]])
+    }
+
+    /// A quarantine that finds no database, but a move that was not completed, says where it is.
+    @Test func theNextQuarantineSaysWhereItIs() throws {
+        try open().insert("A")
+        _ = try leave(.database, "quarantined")
+        #expect(try players(SharedDatabase.quarantine(at: url, as: "cleaner")) == ["A"])
     }
 
     /// A folder that others may write proves nothing.
     @Test func aFolderOfOthersIsLeftAlone() throws {
         try open().insert("A")
-        try leave(.database, "quarantined")
-        chmod(folder.file("db.sqlite-quarantined-20260101T000000Z").path, 0o777)
+        let aside = try leave(.database, "quarantined")
+        chmod(aside.path, 0o777)
         let error = #expect(throws: SharedDatabaseError.self) { try open() }
         guard case .foreignFiles? = error else { throw DatabaseError(message: "\(error.map { "\($0)" } ?? "opened")") }
         #expect(try names().contains("db.sqlite-wal"))
+    }
+
+    /// Folders of the user's own, with names like those of this library, stay.
+    @Test func foldersOfTheUserStay() throws {
+        let kept = ["db.sqlite-erased-by-mistake", "db.sqlite-quarantined-20260101T000000Z", ".db.sqlite-erased.keep"]
+        for name in kept {
+            try FileManager.default.createDirectory(at: folder.file(name), withIntermediateDirectories: false)
+            try Data("keep".utf8).write(to: folder.file(name).appendingPathComponent("file"))
+        }
+        try open().close()
+        try SharedDatabase.erase(at: url, as: "cleaner")
+        try open().close()
+        #expect(try Set(kept).isSubset(of: names()))
+        for name in kept {
+            #expect(try FileManager.default.contentsOfDirectory(atPath: folder.file(name).path) == ["file"])
+        }
+    }
+
+    /// The empty companions of a database that is gone would be used by the next one, and by those who still have them open.
+    @Test func companionsOfAnotherDatabaseAreRemoved() throws {
+        let db = try open()
+        try db.insert("A")
+        try db.checkpoint()
+        _ = truncate(url.path + "-wal", 0)
+        let old = try System.identity(ofFileAt: url.path + "-shm")
+        try FileManager.default.removeItem(at: url)
+        let next = try open(as: "next")
+        #expect(try System.identity(ofFileAt: url.path + "-shm") != old)
+        #expect(try next.names() == [])
+    }
+
+    /// What an interrupted erasure on a full disk leaves.
+    @Test func aWALAloneIsErased() throws {
+        let db = try open()
+        try db.insert("A")
+        try FileManager.default.removeItem(at: url)
+        #expect(throws: SharedDatabaseError.self) { try open() }
+        try SharedDatabase.erase(at: url, as: "cleaner")
+        #expect(try open().names() == [])
+    }
+
+    /// An opening that meets a mover at any step waits for it, or begins again.
+    @Test(.timeLimit(.minutes(1))) func openingsBesideMoves() async throws {
+        let isOver = Shared(false)
+        let opened = Shared(0)
+        async let openers: Void = withThrowingTaskGroup(of: Void.self) { group in
+            for number in 0..<3 {
+                group.addTask {
+                    try await onThread {
+                        Result {
+                            while !isOver.value {
+                                let db = try open(as: "\(number)")
+                                opened.change { $0 += 1 }
+                                do { try db.insert("A") } catch SharedDatabaseError.fileLost {}
+                                try db.close()
+                            }
+                        }
+                    }.get()
+                }
+            }
+            try await group.waitForAll()
+        }
+        for round in 0..<60 {
+            opened.wait { $0 > round }
+            try await SharedDatabase.erase(at: url, as: "cleaner")
+        }
+        isOver.change { $0 = true }
+        try await openers
+        #expect(opened.value >= 60)
     }
 
     /// Where a step fails, everything is back in its place.

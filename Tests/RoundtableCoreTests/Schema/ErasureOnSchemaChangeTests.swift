@@ -60,6 +60,18 @@ import Testing
         #expect(try open(schema("id INTEGER PRIMARY KEY, name TEXT, score INTEGER")).names() == [])
     }
 
+    /// A location that says `mode=rw` has a file all the time, with the same access rights.
+    @Test func keepsTheFile() throws {
+        try open(schema("id INTEGER PRIMARY KEY, name TEXT")).close()
+        chmod(url.path, 0o640)
+        let existing = try #require(URL(string: url.absoluteString + "?mode=rw"))
+        let changed = schema("id INTEGER PRIMARY KEY, title TEXT")
+        let db = try SharedDatabase.open(at: existing, schema: changed, as: "app")
+        #expect(try columns(db) == ["id", "title"])
+        var status = stat()
+        #expect(stat(url.path, &status) == 0 && status.st_mode & 0o777 == 0o640)
+    }
+
     /// The error says who else has it open.
     @Test func isNotErasedUnderOthers() throws {
         let other = try open(schema("id INTEGER PRIMARY KEY, name TEXT"), as: "widget")

@@ -25,12 +25,15 @@ extension RestoreTarget {
     /// Removes what earlier runs left that were killed: their folders, and second names of files that they were moving away.
     func removeAbandoned() throws {
         try StagingFolder.removeAbandoned(in: files, unfinished)
-        try aside.removeSecondNames()
+        for candidate in try files.names() where candidate.hasPrefix(setAsidePrefix + "-") {
+            removeSecondNames(in: candidate)
+        }
     }
 
     // MARK: Moving away
 
-    private var aside: AsideFolder { AsideFolder(of: name, in: files, "replaced") }
+    private var setAsidePrefix: String { "\(name)-replaced" }
+    private var move: FileSetMove { FileSetMove(of: name, in: files) }
 
     /// Moves the database that is there, with its companions, into a folder beside it, in which it can be opened.
     ///
@@ -41,18 +44,27 @@ extension RestoreTarget {
         let kept = try kept()
         let companions = try companions().filter { !kept.contains($0) }
         guard existing != nil || !companions.isEmpty else { return nil }
+        let aside = try makeAsideFolder()
         let journals = DatabaseCompanions.journals.map { name + $0 }
         do {
-            let folder = try aside.move(
+            try move.move(
+                to: aside,
                 linked: companions.filter(journals.contains),
-                moved: companions.filter { !journals.contains($0) }
+                others: companions.filter { !journals.contains($0) },
+                hasDatabase: existing != nil
             )
-            // Last, because an unfinished folder is known by being private (`removeSecondNames`). Where this fails, the folder stays private.
-            if let existing { try? folder.share(withUsersOf: existing) }
-            return folder.path
-        } catch let error as AsideFolder.PartlyMoved {
-            throw ToolError("\(ToolError.line(for: error.error)) A part of what was there before is in \(error.path).")
+        } catch {
+            do { try move.takeBack(from: aside, companions) } catch _ {
+                throw ToolError(
+                    "\(ToolError.line(for: error)) A part of what was there before is in \(aside.path)."
+                )
+            }
+            files.removeFolderIfEmpty((aside.path as NSString).lastPathComponent)
+            throw error
         }
+        // Last, because an unfinished folder is known by being private (`removeSecondNames`). Where this fails, the folder stays private.
+        if let existing { try? aside.share(withUsersOf: existing) }
+        return aside.path
     }
 
     /// The companions of the database that this process may not move: in a sticky folder, such as /tmp, those of other users. They do no more
@@ -76,6 +88,29 @@ extension RestoreTarget {
             throw ToolError(
                 "\(path)\(file): belongs to another user, \(owner), and nobody else may move it out of this folder. Let that user remove it, or restore into a folder that no other user may write."
             )
+        }
+    }
+
+    private func makeAsideFolder() throws -> OpenFolder {
+        for aside in FileSetMove.timedNames(setAsidePrefix) {
+            do {
+                // It has no mark, because it is to stay.
+                return try files.makePrivateFolder(aside)
+            } catch let error as SystemError where error.isAlreadyThere {}
+        }
+        throw ToolError("\(folder): has a thousand folders of one second. Remove those that are not needed.")
+    }
+
+    /// Removes a second name of a journal: in the folder, if the database did not follow; else beside the place of the database.
+    private func removeSecondNames(in name: String) {
+        // Another user's folder proves nothing.
+        guard let aside = try? files.folder(name), (try? aside.isOwn) == true else { return }
+        let journals = DatabaseCompanions.journals.map { self.name + $0 }
+        if (try? aside.status(ofFile: self.name)) ?? nil != nil {
+            move.removeFirstNames(journals, in: aside)
+        } else {
+            move.removeLinks(journals, in: aside)
+            files.removeFolderIfEmpty(name)
         }
     }
 

@@ -65,18 +65,17 @@ private struct MovingAside {
     }
 
     func quarantine() throws -> URL {
-        guard file.size != nil, let path = try perform(.quarantine) else {
+        guard try file.size != nil || MovedDatabase(file.path).isBeingMoved, let path = try perform(.quarantine) else {
             throw DatabaseLocationError.noSuchFile(path: file.path)
         }
         return URL(fileURLWithPath: path)
     }
 
     func erase() throws {
-        if file.size != nil {
-            _ = try perform(.erasure)
-        } else {
-            try MovedDatabase(file.path).complete()
+        let hasCompanion = try ["-wal", "-journal", "-shm"].contains {
+            try System.status(ofFileAt: file.path + $0) != nil
         }
+        if try file.size != nil || hasCompanion || MovedDatabase(file.path).isBeingMoved { _ = try perform(.erasure) }
     }
 
     private func perform(_ purpose: MovedDatabase.Purpose) throws -> String? {
@@ -94,14 +93,28 @@ private struct MovingAside {
         return path
     }
 
+    /// Waits for a moment, without the turn, while programs have the database open that are no participants, such as a tool that looks at
+    /// it, or a process that is opening it.
     private func moved(_ purpose: MovedDatabase.Purpose, _ gate: SuspensionGate) throws -> String? {
         let seat = Seat(settingUp: file, as: author, options: options, gate: gate)
         defer { seat.leave() }
-        let deadline = MonotonicClock.now.addingSaturating(options.setupTimeout.nanoseconds)
         let users = FileUsers(databasePath: file.path)
-        return try seat.withSetupTurn(file, gate, until: deadline, isWriteLockFree: users.isNotWritten) {
-            try users.refuseStrangers()
-            return try MovedDatabase(file.path).move(purpose, seat)
+        let began = MonotonicClock.now
+        let deadline = began.addingSaturating(options.setupTimeout.nanoseconds)
+        while true {
+            do {
+                return try seat.withSetupTurn(file, gate, until: deadline, isWriteLockFree: users.isNotWritten) {
+                    try users.refuseStrangers()
+                    return try MovedDatabase(file.path).move(purpose, seat)
+                }
+            } catch SharedDatabaseError.openInOtherPrograms
+                where MonotonicClock.now < min(deadline, began + Self.patience)
+            {
+                try gate.checkOpen()
+                MonotonicClock.sleep(50_000_000)
+            }
         }
     }
+
+    private static let patience: Nanoseconds = 2_000_000_000
 }
