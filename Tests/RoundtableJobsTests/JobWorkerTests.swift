@@ -242,6 +242,21 @@ import Testing
         }
     }
 
+    /// A worker that is to stop before it begins claims nothing.
+    @Test(.timeLimit(.minutes(1))) func stopsBeforeItBegins() async throws {
+        try await add("A")
+        let stop = JobStop(grace: .seconds(600), cancelGrace: .seconds(600))
+        stop.request()
+        let hasEnded = Mutex(false)
+        let task = Task { [mails, db] in
+            try await mails.run(in: db, clock: .system, stop: stop) { _ in Issue.record("a job was claimed") }
+            hasEnded.withLock { $0 = true }
+        }
+        defer { task.cancel() }
+        try await eventually("it ends", within: .seconds(15)) { hasEnded.withLock { $0 } }
+        #expect(try await counts() == JobCounts(waiting: 1))
+    }
+
     /// An error of the database that does not pass ends the worker, and is thrown.
     @Test(.timeLimit(.minutes(1))) func anErrorThatStays() async throws {
         try await db.write { try $0.execute(sql: "DROP TABLE roundtable_job_worker") }

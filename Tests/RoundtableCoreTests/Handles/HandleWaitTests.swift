@@ -53,6 +53,21 @@ import Testing
         }
     }
 
+    /// A request that has failed keeps no suspension waiting.
+    @Test(.timeLimit(.minutes(1))) func aRequestThatFailsLeavesTheGate() async throws {
+        let db = try open()
+        let other = try open("other")
+        let raw = try RawSQLite(db.path)
+        let handle = try SharedDatabase.RawHandle(attachedTo: raw.pointer, of: db)
+        try await other.whileWriting {
+            let outcome = await onThread { Result { try handle.beginTurn(timeout: .milliseconds(50)) } }
+            #expect(throws: DatabaseError.self) { try outcome.get() }
+        }
+        #expect(await db.suspend(deadline: .now + .seconds(10)).outcome == .released)
+        db.resume()
+        try handle.turn { try raw.insert("A") }
+    }
+
     @Test func cancellationEndsTheWaitForAnotherThread() async throws {
         let db = try open { $0.busyTimeout = .seconds(600) }
         let raw = try RawSQLite(db.path)

@@ -122,6 +122,22 @@ import Testing
         #expect(try owners() == [])
     }
 
+    /// Of several commands, the one that has waited for longest counts.
+    @Test func theOldestCommand() throws {
+        let world = try OutboxWorld()
+        let db = try world.open(as: "app") { _ in }
+        for text in ["x", "y", "z"] { try CommandOutbox(db.outboxFolder, as: "widget").submit(AddEntry(text: text)) }
+        let names = try #require(try db.outboxFolder.names(in: .commands))
+        for (age, name) in zip([10.0, 500, 20], names) {
+            let path = "\(db.outboxFolder.path(of: .commands))/\(name)"
+            let date = Date(timeIntervalSinceNow: -age)
+            try FileManager.default.setAttributes([.modificationDate: date], ofItemAtPath: path)
+        }
+        let status = try #require(try OutboxStatus(db.outboxFolder, nil, []))
+        #expect(status.waiting == 3)
+        #expect(try abs(#require(status.longestWait()) / .seconds(1) - 500) < 60)
+    }
+
     /// A record that was rolled back with the first batch is made with the next one.
     @Test func afterABatchThatFailed() throws {
         struct Failure: Error {}

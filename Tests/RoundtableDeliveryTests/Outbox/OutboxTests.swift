@@ -324,6 +324,23 @@ import Testing
         #expect(try db.outbox.deadLetters().map(\.sender) == ["b"])
     }
 
+    /// The answer that a command was set aside does not hold any more when it is to be tried again, and the owner is asked.
+    @Test func aRetryWithdrawsTheAnswer() throws {
+        let world = try OutboxWorld()
+        let db = try world.open()
+        var handlers = OutboxHandlers.entries { _ in throw Refused() }
+        handlers.retries.maximumAttempts = 1
+        try world.outbox().submit(AddEntry(text: "a"))
+        #expect(try world.rounds(db, handlers)().setAside == 1)
+        let id = try #require(try db.outbox.deadLetters().first).id
+        let answers = URL(fileURLWithPath: db.outboxFolder.path(of: .answers))
+        try FileManager.default.createDirectory(at: answers, withIntermediateDirectories: true)
+        try Data("set aside".utf8).write(to: answers.appendingPathComponent(id.uuidString))
+        try db.outbox.retry(id)
+        #expect(try db.outboxFolder.names(in: .answers) == [])
+        #expect(try db.outboxFolder.names(in: .questions) == [id.uuidString])
+    }
+
     @Test func anErrorOfTheDatabaseIsNoTry() throws {
         let world = try OutboxWorld()
         let db = try world.open()
