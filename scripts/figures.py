@@ -43,7 +43,6 @@ REPEATED = [
     ("ChoosingHowToShare.md", "is notified of the change | {} to", "| ours, `observeChanges` on no queue | {} |"),
     ("ChoosingHowToShare.md", "is notified of the change | 31 to {} µs |", "| ours, `changes(in:)` in a plain task | {} |"),
     ("ChoosingHowToShare.md", "value in another process | {} µs |", "| another process | **{}** |"),
-    ("ObservingChanges.md", "fetches it: {} and {} µs", "| own process | 89 | 225 | {} |", "| own process, GRDB's pool | 37 | 129 | {} |"),
     ("KeepingAHistory.md", "writes one row takes {} times as long", "| INSERT, one row a transaction | 12.5 | 19.3 | **{}** "),
     ("docs/SCALING.md", "some {} times GRDB's speed", "| async, 64 tasks, synced | 11.2 | 652 | 6,697 | 188 | 11,885 | 25,270 | **{}** "),
     ("docs/SCALING.md", "`changes(in:)` reports it | {} µs", "| ours, `changes(in:)` in a plain task | {} |"),

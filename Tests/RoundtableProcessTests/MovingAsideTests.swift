@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import Roundtable
 import RoundtableKernel
 import RoundtableTestBasics
 import RoundtableTestSupport
@@ -58,6 +59,40 @@ extension ProcessTests {
                 }
                 print("killed while moving aside: \(stayed) of \(count) before")
                 #expect(stayed > 0 && stayed < count, "a test of kills that kills nothing")
+            }
+        }
+
+        /// A debug build does not erase what a program without Roundtable has open, and names it.
+        @Test(.timeLimit(.minutes(1))) func erasureOnSchemaChangeBesideAStranger() throws {
+            try PeerFleet.run(inMemory: true) { fleet in
+                try fleet.spawnOpen("first").call(.close)
+                let script = """
+                    import sqlite3, sys
+                    db = sqlite3.connect(sys.argv[1])
+                    db.execute("SELECT count(*) FROM entry").fetchone()
+                    open(sys.argv[1] + ".ready", "w").close()
+                    sys.stdin.read()
+                    """
+                let python = URL(fileURLWithPath: "/usr/bin/env")
+                let stranger = try fleet.spawn(
+                    program: python,
+                    arguments: ["python3", "-c", script, fleet.database.path]
+                )
+                let deadline = ContinuousClock.now + .seconds(30)
+                while !FileManager.default.fileExists(atPath: fleet.database.path + ".ready"),
+                    ContinuousClock.now < deadline
+                {
+                    usleep(1_000)
+                }
+                var migrator = DatabaseMigrator()
+                migrator.eraseDatabaseOnSchemaChange = true
+                migrator.registerMigration("other") { try $0.execute(sql: "CREATE TABLE other (a)") }
+                let error = #expect(throws: SharedDatabaseError.self) {
+                    try SharedDatabase.open(at: fleet.database, schema: SharedSchema(migrator), as: "debug")
+                }
+                #expect("\(try #require(error))".contains("(pid \(stranger.pid))"))
+                stranger.end()
+                try SharedDatabase.open(at: fleet.database, schema: SharedSchema(migrator), as: "debug").close()
             }
         }
 

@@ -113,6 +113,33 @@ import Testing
         try open().insert("A")
     }
 
+    /// A rollback journal goes with its database, and is not applied to the next one.
+    @Test func aRollbackJournal() throws {
+        try DatabaseQueue(path: url.path).close()
+        try Data("journal".utf8).write(to: folder.file("db.sqlite-journal"))
+        let aside = try SharedDatabase.quarantine(at: url, as: "cleaner")
+        #expect(try !names().contains("db.sqlite-journal"))
+        #expect(try Data(contentsOf: URL(fileURLWithPath: aside.path + "-journal")) == Data("journal".utf8))
+    }
+
+    /// An opening whose database is erased while its connection is being opened begins again.
+    @Test(.timeLimit(.minutes(1)), arguments: [false, true]) func openingBeginsAgain(isBlocking: Bool) async throws {
+        try open().insert("A")
+        let count = Shared(0)
+        var options = SharedDatabase.Options()
+        options.configuration.prepareDatabase { [url] _ in
+            count.change { $0 += 1 }
+            if count.value == 1 { try SharedDatabase.erase(at: url, as: "cleaner") }
+        }
+        let schema = SharedSchema(migrator())
+        let db =
+            isBlocking
+            ? try open(options)
+            : try await SharedDatabase.open(at: url, schema: schema, as: "app", options: options)
+        #expect(count.value > 1)
+        #expect(try db.names() == [])
+    }
+
     /// The access rights of the folder are those of the database.
     @Test func accessRights() throws {
         try open().close()

@@ -1,0 +1,5 @@
+actor Cache {
+    func reload() {}
+}
+let cache = Cache()
+func reloadTimelines() {}
