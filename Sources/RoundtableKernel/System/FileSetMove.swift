@@ -54,7 +54,7 @@ package struct FileSetMove: Sendable {
     /// Removes the names of companions that are in the folder beside the database, and moves the others there, unless there is another
     /// database by now, whose they may be.
     package func complete(_ folder: OpenFolder, _ companions: [String]) throws {
-        removeFirstNames(companions, in: folder)
+        try removeFirstNames(companions, in: folder)
         for companion in companions
         where try parent.status(ofFile: companion) != nil && folder.status(ofFile: companion) == nil
             && parent.status(ofFile: database) == nil
@@ -64,8 +64,8 @@ package struct FileSetMove: Sendable {
     }
 
     /// Removes the names here of companions that are in the folder too.
-    package func removeFirstNames(_ companions: [String], in folder: OpenFolder) {
-        for companion in companions where isSame(companion, in: folder) { parent.removeIfPossible(companion) }
+    package func removeFirstNames(_ companions: [String], in folder: OpenFolder) throws {
+        for companion in companions where isSame(companion, in: folder) { try parent.removeFile(companion) }
     }
 
     /// Removes the names in the folder of companions that are here too.

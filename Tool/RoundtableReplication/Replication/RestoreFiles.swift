@@ -107,7 +107,7 @@ extension RestoreTarget {
         guard let aside = try? files.folder(name), (try? aside.isOwn) == true else { return }
         let journals = DatabaseCompanions.journals.map { self.name + $0 }
         if (try? aside.status(ofFile: self.name)) ?? nil != nil {
-            move.removeFirstNames(journals, in: aside)
+            try? move.removeFirstNames(journals, in: aside)
         } else {
             move.removeLinks(journals, in: aside)
             files.removeFolderIfEmpty(name)

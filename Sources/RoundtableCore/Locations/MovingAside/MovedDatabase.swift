@@ -61,7 +61,7 @@ struct MovedDatabase {
                 }
                 let isAbandoned = abandoned.contains(folderName)
                 let hasDatabase = try folder.status(ofFile: name) != nil
-                if hasDatabase { files.removeFirstNames(companions, in: folder) }
+                if hasDatabase { try files.removeFirstNames(companions, in: folder) }
                 guard isAbandoned else { continue }
                 if hasDatabase { try files.complete(folder, companions) }
                 if hasDatabase, purpose == .quarantine {
