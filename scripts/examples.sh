@@ -74,6 +74,24 @@ end
 grep -x "every 50 ms" "$folder/log" || fail "the daemon has not followed its settings: $(cat "$folder/log")"
 [ "$($programs/meter show "$folder/load.sqlite" --count 2 | wc -l)" = 2 ] || fail "the tool shows nothing"
 
+# SQLiteData in two processes. What it depends on is not to be had everywhere.
+cd ../SQLiteData
+if ! "${swift[@]}" package --scratch-path ../.build-sqlite-data resolve >"$folder/resolve" 2>&1; then
+    echo "Examples/SQLiteData is skipped: what it depends on cannot be fetched here: $(grep -m 1 error "$folder/resolve" || tail -n 1 "$folder/resolve")"
+else
+    bash ../../scripts/with-progress.sh "building the example with SQLiteData" "${swift[@]}" build --scratch-path ../.build-sqlite-data
+    reminders=../.build-sqlite-data/debug/reminders
+    stdbuf -oL "$reminders" "$folder/reminders.sqlite" follow >"$folder/shown" &
+    app=$!
+    expect "" "$reminders" "$folder/reminders.sqlite" add Buy milk
+    until grep -qx -- "- Buy milk" "$folder/shown"; do
+        [ "$SECONDS" -lt 1200 ] || fail "SQLiteData does not show what another process has written: $(cat "$folder/shown")"
+        sleep 0.1
+    done
+    end
+    echo "SQLiteData shows what another process has written."
+fi
+
 # A server, workers and a nightly program.
 cd ../Server
 version=$("${swift[@]}" --version 2>/dev/null | sed -n 's/.*Swift version \([0-9.]*\).*/\1/p')
