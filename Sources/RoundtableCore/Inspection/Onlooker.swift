@@ -88,8 +88,24 @@ package struct Onlooker: Sendable {
 
     /// The URI of a database file (<https://www.sqlite.org/uri.html>).
     static func uri(_ path: String, _ parameters: String) -> String {
-        let allowed = CharacterSet(charactersIn: "/-._~").union(.alphanumerics)
-        return "file:\(path.addingPercentEncoding(withAllowedCharacters: allowed) ?? path)?\(parameters)"
+        var uri = Array("file:".utf8)
+        uri.reserveCapacity(path.utf8.count + parameters.utf8.count + 8)
+        for byte in path.utf8 {
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "/"), UInt8(ascii: "-"), UInt8(ascii: "."),
+                UInt8(ascii: "_"), UInt8(ascii: "~"):
+                uri.append(byte)
+            default:
+                uri.append(UInt8(ascii: "%"))
+                for digit in [byte >> 4, byte & 15] {
+                    uri.append(digit + (digit < 10 ? UInt8(ascii: "0") : UInt8(ascii: "A") - 10))
+                }
+            }
+        }
+        uri.append(UInt8(ascii: "?"))
+        uri.append(contentsOf: parameters.utf8)
+        return String(decoding: uri, as: UTF8.self)
     }
 }
 
