@@ -25,6 +25,22 @@ import Testing
         #expect(files.lookIfDue(at: before + DatabaseFiles.validity)?.finding == .missing)
     }
 
+    /// A connection that opens its companions when the database has been moved away does not take those of the next database for its own.
+    @Test func companionsOfTheNextDatabase() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("db.sqlite")
+        touch(path)
+        let files = DatabaseFiles(databasePath: path)
+        files.opened(1, [.database])
+        try FileManager.default.moveItem(atPath: path, toPath: path + ".away")
+        for part in DatabaseFiles.Part.allCases { touch(path + part.suffix) }
+        files.opened(1, DatabaseFiles.Part.allCases)
+        let shown = Mutex(FileStamps(database: 1, companions: 1))
+        files.follow { stamps in shown.withLock { $0 = stamps } }
+        #expect(shown.withLock { $0.companions } == 0)
+        #expect(files.look()?.finding == .replaced)
+    }
+
     /// A look is valid for 10 ms, and a loss is final.
     @Test func aLookIsValid() throws {
         let folder = try TemporaryFolder()

@@ -64,9 +64,15 @@ package struct ForeignCompanions: Sendable {
     /// - parameter isBeforeTurn: whether the opener will complete a move with the turn, so that what is left of one is no reason (rule S17).
     /// - throws: ``SharedDatabaseError/foreignFiles(path:reason:)``.
     static func refuse(databasePath path: String, isBeforeTurn: Bool = true) throws {
-        guard let found = find(databasePath: path) else { return }
-        if isBeforeTurn, found.kind == .orphaned, (try? MovedDatabase(path).isBeingMoved) == true { return }
-        throw SharedDatabaseError.foreignFiles(path: path, reason: "\(found.explanation). \(found.advice)")
+        // A participant that has just closed its files, or lost them, shows them for a moment longer.
+        var backoff = Backoff(.milliseconds(1), upTo: .milliseconds(50))
+        while let found = find(databasePath: path) {
+            if isBeforeTurn, found.kind == .orphaned, (try? MovedDatabase(path).isBeingMoved) == true { return }
+            guard found.isHeld, backoff.failures < 7 else {
+                throw SharedDatabaseError.foreignFiles(path: path, reason: "\(found.explanation). \(found.advice)")
+            }
+            MonotonicClock.sleep(backoff.next())
+        }
     }
 
     // MARK: Texts

@@ -95,7 +95,8 @@ struct DatabaseSetUp {
 
     /// Whether the database is not in its place any more that was there when the opening began. Any step may have failed for that reason.
     private var isGone: Bool {
-        guard let known = options.files?.databaseIdentity else { return false }
+        // It may have gone before its identity was recorded.
+        guard let known = options.files?.databaseIdentity else { return options.files != nil && !file.isAbsentOrEmpty }
         return (try? System.identity(ofFileAt: file.path) != known) == true
     }
 

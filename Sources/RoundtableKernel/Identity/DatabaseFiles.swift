@@ -106,12 +106,15 @@ package final class DatabaseFiles: Sendable {
         if missing.isEmpty { return true }
         let began = MonotonicClock.now
         let found = missing.map { try? System.namedFile(at: paths[$0.rawValue]) }
+        // Companions that are found when the database has been moved away are those of the next one.
+        let present = missing == [.database] ? nil : try? System.namedFile(at: paths[0])
         var lost: NamedFile?
         let (isSame, change) = state.withLock { state in
             var isSame = true
             for (part, file) in zip(missing, found) {
                 guard part == .database, let known = state.known[0] else {
-                    if state.known[part.rawValue] == nil { state.known[part.rawValue] = file }
+                    let isInPlace = part == .database || present?.identity == state.known[0]?.identity
+                    if isInPlace, state.known[part.rawValue] == nil { state.known[part.rawValue] = file }
                     continue
                 }
                 guard isFirst, let file else { continue }
