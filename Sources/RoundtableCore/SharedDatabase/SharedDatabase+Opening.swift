@@ -110,13 +110,7 @@ extension SharedDatabase {
         let features = try features.map { try $0.init(&opening) }
         var options = opening.options
         options.files = DatabaseFiles(databasePath: file.path)
-        let gate = SuspensionGate(
-            path: file.path,
-            policy: options.suspensionPolicy,
-            process: options.process,
-            report: { [reporter = options.reporter] in reporter.report($0) }
-        )
-        try options.cancellation?.begin(gate)
+        let gate = try options.openingGate(file.path)
         // The opening stays inside the gate until the database follows the gate.
         let database = try gate.opening {
             options.keying = try options.encryption.flatMap { try Keying($0, of: file, mayCreate: true) }
@@ -176,13 +170,7 @@ extension SharedDatabase {
         var options = opening.options
         options.role = .readOnly
         options.files = DatabaseFiles(databasePath: file.path)
-        let gate = SuspensionGate(
-            path: file.path,
-            policy: options.suspensionPolicy,
-            process: options.process,
-            report: { [reporter = options.reporter] in reporter.report($0) }
-        )
-        try options.cancellation?.begin(gate)
+        let gate = try options.openingGate(file.path)
         // The first reader may have to recover the wal-index, under locks like a writer's. The opening stays inside the gate
         // until the database follows the gate.
         let availability: Availability = try gate.opening {

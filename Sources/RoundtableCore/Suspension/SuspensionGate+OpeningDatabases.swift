@@ -7,6 +7,22 @@ struct GateClosed: Error {
     let gate: SuspensionGate
 }
 
+extension SharedDatabase.Options {
+    /// Makes the gate of a database that is being opened, which a cancellation of the opening closes.
+    ///
+    /// - throws: `CancellationError`.
+    func openingGate(_ path: String) throws -> SuspensionGate {
+        let gate = SuspensionGate(
+            path: path,
+            policy: suspensionPolicy,
+            process: process,
+            report: { [reporter] in reporter.report($0) }
+        )
+        try cancellation?.begin(gate)
+        return gate
+    }
+}
+
 extension SuspensionGate {
     /// Runs `body`, which opens connections, creates and migrates, inside the gate.
     ///

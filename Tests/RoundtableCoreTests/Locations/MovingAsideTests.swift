@@ -29,6 +29,12 @@ import Testing
         return db
     }
 
+    /// Whether the participant that moves the database waits for its turn.
+    private func cleanerWaits(for time: Duration = .zero) -> Bool {
+        let block = try? ControlBlock.open(forDatabaseAt: System.resolvedPath(url.path), writable: false)
+        return block?.participants().contains { $0.author == "cleaner" && $0.waiting ?? 0 > time.nanoseconds } == true
+    }
+
     private func names() throws -> [String] {
         try FileManager.default.contentsOfDirectory(atPath: folder.url.path).sorted()
     }
@@ -158,8 +164,7 @@ import Testing
             let task = Task { [options] in
                 try await SharedDatabase.quarantine(at: url, as: "cleaner", options: options)
             }
-            // Longer than its patience.
-            try await Task.sleep(for: .milliseconds(200))
+            try await eventually("it waits for longer than its patience") { cleanerWaits(for: .milliseconds(200)) }
             #expect(try System.status(ofFileAt: url.path) != nil)
             return task
         }
@@ -171,7 +176,7 @@ import Testing
         let db = try open()
         try await db.whileWriting {
             let task = Task { try await SharedDatabase.quarantine(at: url, as: "cleaner") }
-            try await Task.sleep(for: .milliseconds(100))
+            try await eventually("it waits") { cleanerWaits() }
             task.cancel()
             await #expect(throws: CancellationError.self) { try await task.value }
         }

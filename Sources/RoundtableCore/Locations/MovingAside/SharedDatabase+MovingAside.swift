@@ -80,13 +80,7 @@ private struct MovingAside {
 
     private func perform(_ purpose: MovedDatabase.Purpose) throws -> String? {
         try file.checkWritable()
-        let gate = SuspensionGate(
-            path: file.path,
-            policy: options.suspensionPolicy,
-            process: options.process,
-            report: { [reporter = options.reporter] in reporter.report($0) }
-        )
-        try options.cancellation?.begin(gate)
+        let gate = try options.openingGate(file.path)
         let path = try gate.opening { try moved(purpose, gate) }
         // What is done is done, even if the task was cancelled meanwhile.
         try? options.cancellation?.end()
