@@ -50,6 +50,9 @@ package enum PeerCommand: Codable, Sendable {
     case snapshot(SnapshotCommand)
     /// Acquires the role `sync`, uses it, or gives it up. The reply's number is the generation.
     case role(RoleCommand)
+    /// Opens a database with a second one attached, and the second one with the turns of the first, or writes both at the same time. The
+    /// reply to `write` has the number of writes that found a lock.
+    case pair(PairCommand)
     /// Quarantines or erases the database at a path. Needs no database.
     case moveAside(path: String, erasing: Bool)
     /// Uses a snapshot file. Needs no database.
@@ -124,6 +127,13 @@ package enum RoleCommand: Codable, Sendable {
     /// Commits one row as the holder.
     case write
     case end
+}
+
+/// What a peer does with two databases, of which the second is attached to the first.
+package enum PairCommand: Codable, Sendable {
+    case open(PeerOpening, second: String)
+    /// Commits this number of transactions to each, in threads of their own: those of the first database write both. nil: until the peer ends.
+    case write(Int?)
 }
 
 /// Moments of a commit at which a peer can be made to die.

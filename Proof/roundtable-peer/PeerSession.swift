@@ -12,6 +12,7 @@ final class PeerSession {
     private(set) var author = ""
     var snapshot: SharedDatabaseSnapshot?
     var term: RoleTerm?
+    private var pair: PeerPair?
     private var progress: ProgressFile?
     /// The number of the last committed transaction.
     private var committed = 0
@@ -117,6 +118,14 @@ final class PeerSession {
             return try perform(command)
         case .role(let command):
             return try perform(command)
+        case .pair(.open(let opening, let second)):
+            _ = try prepare(opening)
+            if opening.options.suspensionPolicy != nil { try followPolice(takingAssertions: false) }
+            pair = try PeerPair(opening, second: second, onEvent: events.note)
+            database = pair.map { .shared($0.first) }
+        case .pair(.write(let count)):
+            guard let pair else { throw TestKitError("no pair is open") }
+            return try pair.write(count)
         case .snapshotFile(let command):
             return try perform(command)
         case .submitLoop(let load):

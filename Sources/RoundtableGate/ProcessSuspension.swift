@@ -17,10 +17,6 @@ package final class ProcessSuspension: Sendable {
         var nextID = 0
     }
 
-    private struct WeakGate {
-        weak var gate: SuspensionGate?
-    }
-
     package let assertions = WriteAssertions()
     private let state = Mutex(State())
     /// Held during a change, so that changes reach all gates in the order in which they were made.
@@ -119,12 +115,16 @@ package final class ProcessSuspension: Sendable {
 
     package func suspend(_ gate: SuspensionGate, until deadline: Nanoseconds) -> SuspensionReport {
         let began = MonotonicClock.now
-        _ = gate.request { requests in
-            requests.own.isSuspended = true
-            requests.own.protections = requests.own.protections.filter { $0.value.isBacked }
+        let gates = gate.withDependents
+        for gate in gates {
+            _ = gate.request { requests in
+                requests.own.isSuspended = true
+                requests.own.protections = requests.own.protections.filter { $0.value.isBacked }
+            }
         }
         defer { assertions.endIfIdle(until: deadline) }
-        return close([gate], until: deadline, since: began)[0]
+        let reports = close(gates, until: deadline, since: began)
+        return reports.first { !$0.isReleased } ?? reports.first { $0.outcome != .released } ?? reports[0]
     }
 
     /// Closes all gates because the system takes an assertion back, which the caller ends then. The remaining time is the same
@@ -309,7 +309,7 @@ package final class ProcessSuspension: Sendable {
         } else {
             change { $0.process.protections[protection.id] = nil }
         }
-        _ = close(protection.gate.map { [$0] } ?? gates, until: began.addingSaturating(grace), since: began)
+        _ = close(protection.gate?.withDependents ?? gates, until: began.addingSaturating(grace), since: began)
         if let assertion = protection.assertion, !assertions.take(assertion, unless: { assertion.hasExpired }) {
             assertion.end()
         }

@@ -23,6 +23,7 @@ package final class SuspensionGate: Sendable {
         /// Called at the next change of the gate, or when the last visit has left.
         var waiters: [UInt64: @Sendable () -> Void] = [:]
         var lastWaiter: UInt64 = 0
+        var dependents: [WeakGate] = []
 
         mutating func takeWaiters() -> [@Sendable () -> Void] {
             if waiters.isEmpty { return [] }
@@ -88,6 +89,20 @@ package final class SuspensionGate: Sendable {
     package func add(_ follower: any GateFollower) { followers.withLock { $0.add(follower) } }
 
     var presentFollowers: [any GateFollower] { followers.withLock { $0.all } }
+
+    /// Adds the gate of a database whose writes take the turns of this one (rule W14). It is suspended with this one from now on.
+    package func add(dependent: SuspensionGate) {
+        let isSuspended = state.withLock { state in
+            state.dependents.append(WeakGate(gate: dependent))
+            return state.machine.requests.own.isSuspended
+        }
+        if isSuspended { _ = dependent.request { $0.own.isSuspended = true } }
+    }
+
+    /// This gate, and those that are suspended with it.
+    var withDependents: [SuspensionGate] {
+        [self] + state.withLock { $0.dependents.compactMap(\.gate) }.flatMap(\.withDependents)
+    }
 
     /// Whether the gate is closed.
     package var isClosed: Bool { closed.load(ordering: .acquiring) }
@@ -238,10 +253,10 @@ package final class SuspensionGate: Sendable {
 
     // MARK: Opening and closing
 
-    /// Changes the requests. If this opens the gate, everything that belongs to opening has happened on return. If it closes the
-    /// gate, the visits are still inside.
+    /// Changes the requests, also those of the dependents. If this opens the gate, everything that belongs to opening has happened on return.
+    /// If it closes the gate, the visits are still inside.
     package func change(_ body: (inout SuspensionRequests) -> Void) {
-        if request(body) { open() }
+        for gate in withDependents where gate.request(body) { gate.open() }
     }
 
     /// Closes the gate for good, and aborts what runs inside, without waiting for it. It is no suspension, so none is reported.
@@ -434,4 +449,8 @@ package final class SuspensionGate: Sendable {
     package func abortIfUnprotected() {
         if mustNotBegin { abort() }
     }
+}
+
+struct WeakGate: Sendable {
+    weak var gate: SuspensionGate?
 }

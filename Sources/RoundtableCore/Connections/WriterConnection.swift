@@ -38,6 +38,8 @@ package final class WriterConnection: @unchecked Sendable {
     package let companions: [any WriteCompanion]
     /// nil for a schema without migrations.
     let watch: NewerSchemaWatch?
+    /// Whether writes take the turns of another database.
+    private let borrowsTurns: Bool
     var sight = NewerSchemaWatch.Sight()
     let lastMigration = LastMigration()
     /// Reads the schema on a connection of its own (rule S10). Set once, before the connection is shared.
@@ -90,6 +92,7 @@ package final class WriterConnection: @unchecked Sendable {
         self.companions = companions
         self.checkpointer = checkpointer
         self.watch = watch
+        borrowsTurns = options.turnsOf != nil
         let opening = options.connectionOpening(path)
         let open: @Sendable (String) throws -> DatabaseQueue = { [configuration] name in
             try opening.queue(configuration, at: name, timeout: busyHandler.openingTimeout, gate: gate)
@@ -132,6 +135,7 @@ package final class WriterConnection: @unchecked Sendable {
     ) throws {
         self.path = path
         self.watch = watch
+        borrowsTurns = false
         lockedFiles = LockedFiles(ofDatabaseAt: path)
         files = options.files
         self.gate = gate
@@ -182,6 +186,7 @@ package final class WriterConnection: @unchecked Sendable {
                 willMigrate: { [watch] in watch?.isMigrating = true },
                 didMigrate: { [unowned self] db in noteOwnMigrations(db) },
                 didNotMigrate: { [watch] in watch?.isMigrating = false },
+                keepsCommitted: borrowsTurns,
                 follower: follower
             )
             if recorder.install(in: db, hook: walHook) { writeTransaction.recorder = recorder }
@@ -285,7 +290,7 @@ package final class WriterConnection: @unchecked Sendable {
     /// - parameter deadline: when the wait ends at the latest; nil: as the busy mode says.
     /// - parameter priority: the priority of the ticket (rule T3), which may change at any moment; nil: that of the participant.
     /// - returns: false when `body` was not run, because the gate closed during the wait.
-    /// - throws: what `body` throws. Its `SQLITE_BUSY` names the holder of the lock.
+    /// - throws: what `body` throws.
     func withTurn(
         _ db: Database,
         at site: CallSite?,
@@ -317,7 +322,7 @@ package final class WriterConnection: @unchecked Sendable {
             busyHandler.end()
             releaseTurn(db)
         }
-        try namingObstacles(body)
+        try body()
         return true
     }
 

@@ -33,6 +33,10 @@ final class CommitRecorder {
     private var hasCommittedAside = false
     /// Tables of attached databases that were written without the main database's lock; announced when the turn ends.
     private var asideTables: [String] = []
+    private var isAsideUnknown = false
+    /// The tables of the commits since `takeCommitted()`, for the database whose turns this one takes; nil without commits.
+    private var committed: DatabaseChange.Tables?
+    private let keepsCommitted: Bool
     private var hasChangedSchema = false
     /// The commit counter up to which the schema is known. Statements that were compiled for that schema report all tables that they may
     /// write. A later commit of another connection may have added a trigger.
@@ -60,6 +64,7 @@ final class CommitRecorder {
     ///   - willMigrate: called before a transaction is committed that has written the table of GRDB's migrations.
     ///   - didMigrate: called when a transaction was committed that has written the table of GRDB's migrations.
     ///   - didNotMigrate: called when such a transaction was rolled back instead.
+    ///   - keepsCommitted: whether `takeCommitted()` is called.
     ///   - follower: is notified of the commits.
     init(
         participant: @escaping () -> Participant?,
@@ -68,6 +73,7 @@ final class CommitRecorder {
         willMigrate: @escaping () -> Void = {},
         didMigrate: @escaping (Database) -> Void = { _ in },
         didNotMigrate: @escaping () -> Void = {},
+        keepsCommitted: Bool = false,
         follower: any CommitFollower
     ) {
         self.participant = participant
@@ -76,6 +82,7 @@ final class CommitRecorder {
         self.willMigrate = willMigrate
         self.didMigrate = didMigrate
         self.didNotMigrate = didNotMigrate
+        self.keepsCommitted = keepsCommitted
         self.follower = follower
     }
 
@@ -139,18 +146,38 @@ final class CommitRecorder {
         settle(.void)
         // Statements that failed may have left tables.
         tables.removeAll()
-        guard !asideTables.isEmpty else { return }
+        guard !asideTables.isEmpty || isAsideUnknown else { return }
         // Records are reserved under the main database's lock. If another connection holds it, the tables wait for the end of the next
         // turn.
         guard sqlite3_exec(connection, "BEGIN IMMEDIATE", nil, nil, nil) == SQLITE_OK else { return }
         asideTables.forEach { tables.insert($0) }
+        if isAsideUnknown { tables.mayBeMore = true }
         asideTables = []
+        isAsideUnknown = false
         // This transaction writes nothing, so it must not be refused.
         isAnnouncing = true
         defer { isAnnouncing = false }
         // The commit hook reserves the record.
         sqlite3_exec(connection, "COMMIT", nil, nil, nil)
         settle(.aside)
+    }
+
+    /// Notes a commit of another connection to an attached database. It is announced when the turn ends.
+    func noteAside(_ changed: DatabaseChange.Tables) {
+        switch changed {
+        case .fullDatabase: isAsideUnknown = true
+        case .some(let names): asideTables += names
+        }
+    }
+
+    /// - returns: the tables of the commits since the last call; nil without commits.
+    func takeCommitted() -> DatabaseChange.Tables? {
+        defer { committed = nil }
+        return committed
+    }
+
+    private func keep(_ changed: DatabaseChange.Tables) {
+        if keepsCommitted { committed = committed?.union(changed) ?? changed }
     }
 
     // MARK: Transactions
@@ -173,7 +200,8 @@ final class CommitRecorder {
             willMigrate()
         }
         hasChangedSchema = hasChangedSchema || tables.isSchemaChanged
-        if knownUpTo != counter { tables.mayBeMore = true }
+        // Of commits that are announced, it was known when they were made.
+        if !isAnnouncing, knownUpTo != counter { tables.mayBeMore = true }
         guard let participant = participant(), participant.isSeated else {
             publisher = nil
             return
@@ -207,6 +235,7 @@ final class CommitRecorder {
         knownUpTo = nil
         guard hasReservedUnseen else { return }
         hasReservedUnseen = false
+        keep(.fullDatabase)
         publisher?.settle(index?.commitCounter?.value == unseenBefore ? .void : .unsure)
     }
 
@@ -228,7 +257,10 @@ final class CommitRecorder {
         }
         let isAside = hasWrittenToAttached(db) || hasCommittedAside
         guard let expected else {
-            if isAside { asideTables += tables.names }
+            if isAside {
+                asideTables += tables.names
+                isAsideUnknown = isAsideUnknown || !knowsPresentSchema
+            }
             return tables.removeAll()
         }
         // SQLite has not called the WAL hook for the main database, because the hook would have settled the record.
@@ -261,6 +293,7 @@ final class CommitRecorder {
         }
         // Own observers are notified first, because the news wake other threads, which use the processors.
         if state != .void {
+            keep(tables.changed)
             let isPublished = publisher?.hasReserved == true
             follower?.didCommit { Commit(counter: expected, touched: tables, isPublished: isPublished) }
         }
@@ -275,8 +308,7 @@ final class CommitRecorder {
         guard changes != changesBefore || tables.isSchemaChanged else { return false }
         // The rows were those of a commit to the main database, which the WAL hook has settled.
         if expected == nil, tables.names.isEmpty { return false }
-        let names = try? String.fetchAll(db, sql: "SELECT name FROM pragma_database_list")
-        return names.map { $0.contains { $0 != "main" && $0 != "temp" } } ?? true
+        return (try? db.hasAttachedDatabases) ?? true
     }
 }
 

@@ -146,6 +146,9 @@ extension Observatory {
 
     // MARK: Notifying
 
+    /// Notifies the observers of the writer connection of a commit of this participant by another connection.
+    func notifyWriter(_ tables: DatabaseChange.Tables) { state.withLock { $0.writerBridge }?.add(tables) }
+
     /// Makes a bridge if there is none yet.
     private func bridge(
         _ side: any WritableKeyPath<State, ObserverBridge?> & Sendable,

@@ -110,6 +110,7 @@ extension SharedDatabase {
         let features = try features.map { try $0.init(&opening) }
         var options = opening.options
         options.files = DatabaseFiles(databasePath: file.path)
+        if options.turnsOf?.path == file.path { options.turnsOf = nil }
         let gate = try options.openingGate(file.path)
         // The opening stays inside the gate until the database follows the gate.
         let database = try gate.opening {

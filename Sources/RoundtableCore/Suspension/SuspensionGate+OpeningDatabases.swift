@@ -18,6 +18,7 @@ extension SharedDatabase.Options {
             process: process,
             report: { [reporter] in reporter.report($0) }
         )
+        turnsOf?.gate.add(dependent: gate)
         try cancellation?.begin(gate)
         return gate
     }

@@ -1,13 +1,12 @@
 import GRDB
 import GRDBSQLite
-import RoundtableCore
 
 extension Database {
     /// Whether other databases are attached to this connection, besides its own and the temporary one.
     ///
     /// The query does not go through GRDB, because GRDB's observations would count it among the reads of a fetch. It is the pragma itself:
     /// where SQLite is interrupted while it makes the table `pragma_database_list`, it reports SQLITE_ERROR, and not SQLITE_INTERRUPT.
-    var hasAttachedDatabases: Bool {
+    package var hasAttachedDatabases: Bool {
         get throws {
             var statement: OpaquePointer?
             defer { sqlite3_finalize(statement) }

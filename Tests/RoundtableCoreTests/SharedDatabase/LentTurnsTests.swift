@@ -1,0 +1,398 @@
+import Foundation
+import GRDB
+import RoundtableKernel
+import RoundtableUnitSupport
+import Synchronization
+import Testing
+
+@testable import Roundtable
+@testable import RoundtableCore
+
+/// A second database that takes the turns of the first one, which has it attached (rule W14).
+@Suite struct LentTurnsTests {
+    private let folder: TemporaryFolder
+    private let process = ProcessSuspension.early()
+    private let block: ControlBlock
+    private let own: Pair
+    /// Stands for another process.
+    private let other: Pair
+
+    /// Both databases, as one process opens them.
+    struct Pair: Sendable {
+        let main: SharedDatabase
+        let side: SharedDatabase
+    }
+
+    private static let insert = "INSERT INTO note (text) VALUES ('A')"
+    private static let attachedInsert = "INSERT INTO side.note (text) VALUES ('A')"
+
+    init() throws {
+        folder = try TemporaryFolder()
+        own = try Self.open(folder, "own", process)
+        other = try Self.open(folder, "other", process)
+        block = try ControlBlock.open(forDatabaseAt: own.main.path, writable: false)
+    }
+
+    private static func open(
+        _ folder: TemporaryFolder,
+        _ author: String,
+        _ process: ProcessSuspension,
+        _ change: (inout SharedDatabase.Options) -> Void = { _ in }
+    ) throws -> Pair {
+        var options = SharedDatabase.Options()
+        options.process = process
+        options.busyTimeout = .seconds(60)
+        change(&options)
+        let sideURL = folder.file("side.sqlite")
+        var mainOptions = options
+        mainOptions.configuration.prepareDatabase { db in
+            try db.execute(sql: "ATTACH ? AS side", arguments: [sideURL.path])
+        }
+        let main = try SharedDatabase.open(
+            at: folder.file("main.sqlite"),
+            schema: SharedSchema(migrator()),
+            as: author,
+            options: mainOptions
+        )
+        options.turnsOf = main
+        var notes = DatabaseMigrator()
+        notes.registerMigration("notes") { try $0.execute(sql: "CREATE TABLE note (id INTEGER PRIMARY KEY, text)") }
+        let side = try SharedDatabase.open(at: sideURL, schema: SharedSchema(notes), as: author, options: options)
+        return Pair(main: main, side: side)
+    }
+
+    private func record(_ author: String) -> ParticipantRecord? {
+        block.participants().first { $0.author == author }
+    }
+
+    private func count(_ db: SharedDatabase) throws -> Int {
+        try db.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM note")! }
+    }
+
+    private func run(_ sql: String, in db: SharedDatabase) throws { try db.write { try $0.execute(sql: sql) } }
+
+    // MARK: The turn
+
+    /// Each function that writes the second database has the turn of the first one while it runs, at its line of code, and waits for it.
+    @Test func everyFunctionTakesTheTurn() async throws {
+        let (side, block) = (own.side, block)
+        @Sendable func note(_ db: Database) throws {
+            #expect(block.participants().first { $0.author == "own" }?.hasTurn == true)
+            try db.execute(sql: Self.insert)
+        }
+        let writes: [@Sendable () async throws -> Void] = [
+            { try await side.write { try note($0) } },
+            { try await side.write(sharesCommit: false) { try note($0) } },
+            { try await side.writeWithoutTransaction { try note($0) } },
+            { try await side.barrierWriteWithoutTransaction { try note($0) } },
+            {
+                try await onThread { Result { try side.write { try note($0) } } }.get()
+            },
+            {
+                try await onThread { Result { try side.writeWithoutTransaction { try note($0) } } }.get()
+            },
+            {
+                try await withCheckedThrowingContinuation { continuation in
+                    side.asyncWrite {
+                        try note($0)
+                    } completion: { _, result in
+                        continuation.resume(with: result)
+                    }
+                }
+            },
+        ]
+        for (index, write) in writes.enumerated() {
+            let task = try await other.main.whileWriting {
+                let task = Task { try await write() }
+                try await eventually("function \(index) waits") { record("own")?.waiting != nil }
+                #expect(record("own")?.callSite?.contains("LentTurnsTests") == true)
+                #expect(try count(other.side) == index)
+                return task
+            }
+            try await task.value
+        }
+        #expect(try count(side) == writes.count)
+    }
+
+    /// A write of the first database waits while another process writes the second one.
+    @Test func theFirstDatabaseWaitsToo() async throws {
+        let (own, other) = (own, other)
+        let task = try await other.side.whileWriting {
+            let task = Task { try await own.main.write { try $0.execute(sql: Self.attachedInsert) } }
+            try await eventually("it waits") { record("own")?.waiting != nil }
+            return task
+        }
+        try await task.value
+        #expect(try count(other.side) == 1)
+    }
+
+    /// Neither database is ever locked for the other, in two processes with four writers each.
+    @Test(.timeLimit(.minutes(1))) func nobodyFindsALock() async throws {
+        let pairs = [own, other]
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for pair in pairs {
+                for _ in 0..<2 {
+                    group.addTask {
+                        for _ in 0..<100 { try await pair.main.write { try $0.execute(sql: Self.attachedInsert) } }
+                    }
+                    group.addTask {
+                        for _ in 0..<100 { try await pair.side.write { try $0.execute(sql: Self.insert) } }
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+        #expect(try count(own.side) == 800)
+    }
+
+    /// An asynchronous write that waits for the turn of the first database can be cancelled.
+    @Test func cancelling() async throws {
+        let side = own.side
+        for sharesCommit in [true, false] {
+            try await other.main.whileWriting {
+                let task = Task {
+                    try await side.write(sharesCommit: sharesCommit) { try $0.execute(sql: Self.insert) }
+                }
+                try await eventually("it waits") { record("own")?.waiting != nil }
+                task.cancel()
+                await #expect(throws: CancellationError.self) { try await task.value }
+            }
+        }
+        try run(Self.insert, in: side)
+        #expect(try count(side) == 1)
+    }
+
+    /// A write of the second database cannot begin inside of one of the first, which has the turn.
+    @Test func insideOfAWriteOfTheFirst() throws {
+        let error = try own.main.write { _ in #expect(throws: DatabaseError.self) { try run(Self.insert, in: own.side) }
+        }
+        #expect(error?.resultCode == .SQLITE_MISUSE)
+        #expect(error?.message?.contains("takes the turns of \(own.main.path)") == true)
+        // Reads do.
+        #expect(try own.main.write { _ in try count(own.side) } == 0)
+        #expect(try own.side.write { _ in try own.main.read { try Player.fetchCount($0) } } == 0)
+        try run(Self.insert, in: own.side)
+        #expect(try count(own.side) == 1)
+    }
+
+    /// Without the first database, the second one is written without its turns.
+    @Test func afterTheFirstWasClosed() async throws {
+        try own.main.close()
+        try run(Self.insert, in: own.side)
+        try await own.side.write { try $0.execute(sql: Self.insert) }
+        #expect(try count(other.side) == 2)
+    }
+
+    /// A database does not take its own turns twice.
+    @Test func theSameDatabase() throws {
+        var options = SharedDatabase.Options()
+        options.turnsOf = own.main
+        options.patience = .seconds(60)
+        let same = try SharedDatabase.open(
+            at: folder.file("main.sqlite"),
+            schema: SharedSchema(migrator()),
+            as: "same",
+            options: options
+        )
+        try same.insert("A")
+        #expect(try own.main.names() == ["A"])
+    }
+
+    /// The priority of a write is that of the ticket for the other turn.
+    @Test(arguments: SharedDatabase.TurnPriority.allCases, [false, true])
+    func priority(_ priority: SharedDatabase.TurnPriority, sharesCommit: Bool) async throws {
+        let side = own.side
+        let task = try await other.main.whileWriting {
+            let task = Task {
+                try await side.write(priority: priority, sharesCommit: sharesCommit) {
+                    try $0.execute(sql: Self.insert)
+                }
+            }
+            try await eventually("it waits") { record("own")?.waiting != nil }
+            #expect(record("own")?.priority == priority.rawValue)
+            return task
+        }
+        try await task.value
+    }
+
+    // MARK: Observation
+
+    enum Failure: String, CaseIterable { case none, afterCommit }
+
+    /// Observers of the first database see commits to the second one, in this process and in others, with the names of the tables.
+    @Test(arguments: Failure.allCases) func theFirstSeesTheSecond(_ failure: Failure) async throws {
+        struct Failed: Error {}
+        let seen = [own.main, other.main].map { db in (db, Shared<[DatabaseChange.Tables]>([])) }
+        var observations: [AnyDatabaseCancellable] = []
+        let values = Shared<[Int]>([])
+        let writerCalls = Shared(0)
+        for (db, changes) in seen {
+            observations.append(
+                try db.observeChanges(on: nil) { change in changes.change { $0.append(change.tables) } }
+            )
+        }
+        observations.append(
+            ValueObservation.tracking { try Int.fetchOne($0, sql: "SELECT count(*) FROM side.note")! }.start(
+                in: own.main,
+                scheduling: .async(onQueue: DispatchQueue(label: "values")),
+                onError: { Issue.record($0) },
+                onChange: { value in values.change { $0.append(value) } }
+            )
+        )
+        observations.append(
+            DatabaseRegionObservation(tracking: Table("note")).start(
+                in: own.main,
+                onError: { Issue.record($0) },
+                onChange: { _ in writerCalls.change { $0 += 1 } }
+            )
+        )
+        try await eventually("the first value") { values.value == [0] }
+        switch failure {
+        case .none: try run(Self.insert, in: own.side)
+        case .afterCommit:
+            #expect(throws: Failed.self) {
+                try own.side.writeWithoutTransaction { db in
+                    try db.execute(sql: Self.insert)
+                    throw Failed()
+                }
+            }
+        }
+        for (db, changes) in seen {
+            try await eventually("\(db.author) sees it") { changes.value == [.some(["note"])] }
+        }
+        try await eventually("the value") { values.value.last == 1 }
+        try await eventually("the observer of the writer") { writerCalls.value == 1 }
+        withExtendedLifetime(observations) {}
+    }
+
+    /// A change of the second database's schema may be anything.
+    @Test func unknownTables() async throws {
+        let changes = Shared<[DatabaseChange.Tables]>([])
+        let observation = try other.main.observeChanges(on: nil) { change in changes.change { $0.append(change.tables) }
+        }
+        try run("CREATE TABLE more (a)", in: own.side)
+        try await eventually("it is seen") { changes.value == [.fullDatabase] }
+        // What is rolled back, or only read, is none.
+        try await own.side.writeWithoutTransaction { db in
+            try db.inTransaction {
+                try db.execute(sql: Self.insert)
+                return .rollback
+            }
+        }
+        try await own.side.writeWithoutTransaction { _ = try Int.fetchOne($0, sql: "SELECT count(*) FROM note") }
+        try run(Self.insert, in: own.side)
+        try await eventually("the row is seen") { changes.value.count == 2 }
+        #expect(changes.value.last == .some(["note"]))
+        withExtendedLifetime(observation) {}
+    }
+
+    /// Observers of the second database see what the first one's connections write to it.
+    @Test func theSecondSeesTheFirst() async throws {
+        let values = [own.side, other.side].map { db in (db, Shared<[Int]>([])) }
+        let observations = values.map { db, values in
+            ValueObservation.tracking { try Int.fetchOne($0, sql: "SELECT count(*) FROM note")! }.start(
+                in: db,
+                scheduling: .async(onQueue: DispatchQueue(label: "values")),
+                onError: { Issue.record($0) },
+                onChange: { value in values.change { $0.append(value) } }
+            )
+        }
+        for (_, values) in values { try await eventually("the first value") { values.value == [0] } }
+        try run(Self.attachedInsert, in: own.main)
+        for (db, values) in values {
+            try await eventually("\(db.author) sees it", within: .seconds(10)) { values.value.last == 1 }
+        }
+        withExtendedLifetime(observations) {}
+    }
+
+    // MARK: Suspension
+
+    private var soon: ContinuousClock.Instant { .now + .milliseconds(200) }
+
+    /// Both are suspended with the first, and resumed with it.
+    @Test func suspendedTogether() async throws {
+        let side = own.side
+        #expect(await own.main.suspend(deadline: soon).outcome == .released)
+        #expect(side.isSuspended && !other.side.isSuspended)
+        let error = #expect(throws: DatabaseError.self) { try run(Self.insert, in: side) }
+        #expect(error?.isSuspension == true)
+        let waiting = Task { try await side.write { try $0.execute(sql: Self.insert) } }
+        let hasWritten = Shared(false)
+        side.asyncWriteWithoutTransaction { db in
+            hasWritten.change { $0 = (try? db.execute(sql: Self.insert)) != nil }
+        }
+        try run(Self.insert, in: other.side)
+        own.main.resume()
+        #expect(!side.isSuspended)
+        try await waiting.value
+        try await eventually("the write that was requested meanwhile") { hasWritten.value }
+        #expect(try count(side) == 3)
+        // The second can be suspended alone.
+        #expect(await side.suspend(deadline: soon).outcome == .released)
+        #expect(!own.main.isSuspended)
+        try own.main.insert("A")
+        side.resume()
+        try run(Self.insert, in: side)
+    }
+
+    /// A running write of the second is rolled back when the first is suspended.
+    @Test func aRunningWriteIsRolledBack() async throws {
+        let (side, main) = (own.side, own.main)
+        let hasBegun = Shared(false)
+        let task = Task.detached {
+            try await side.write(sharesCommit: false) { db in
+                try db.execute(sql: Self.insert)
+                hasBegun.change { $0 = true }
+                let sql = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+                _ = try Int.fetchOne(db, sql: sql)
+            }
+        }
+        try await eventually("it runs") { hasBegun.value }
+        let report = await main.suspend(deadline: .now + .seconds(20))
+        guard case .rolledBack(let access) = report.outcome else { return #expect(Bool(false), "\(report)") }
+        #expect(access.kind == .write && access.callSite?.contains("LentTurnsTests") == true)
+        #expect(report.path == side.path)
+        let error = await #expect(throws: DatabaseError.self) { try await task.value }
+        #expect(error?.isSuspension == true)
+        main.resume()
+        #expect(try count(side) == 0)
+    }
+
+    /// A write of the second waits for the first one's gate, also when its own is open.
+    @Test func onlyTheFirstIsSuspended() async throws {
+        let side = own.side
+        _ = await own.main.suspend(deadline: soon)
+        let hasWritten = Shared(false)
+        let protected = Task {
+            try await side.withProtectedAccess {
+                #expect(!side.isSuspended)
+                try await side.write { try $0.execute(sql: Self.insert) }
+                hasWritten.change { $0 = true }
+            }
+        }
+        try await eventually("the second is open") { !side.isSuspended }
+        let blocking = #expect(throws: DatabaseError.self) { try run(Self.insert, in: side) }
+        #expect(blocking?.isSuspension == true)
+        #expect(!hasWritten.value)
+        own.main.resume()
+        try await protected.value
+        #expect(try count(side) == 1)
+    }
+
+    /// A database that is opened while the other one is suspended is suspended, too.
+    @Test func openedWhileTheFirstIsSuspended() async throws {
+        let main = own.main
+        _ = await main.suspend(deadline: soon)
+        var options = SharedDatabase.Options()
+        options.process = process
+        options.turnsOf = main
+        let url = folder.file("third.sqlite")
+        let opening = Task { [options] in
+            try await SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: "own", options: options)
+        }
+        main.resume()
+        let third = try await opening.value
+        try await third.write { try $0.execute(sql: "INSERT INTO player (name) VALUES ('A')") }
+        #expect(try third.names() == ["A"])
+    }
+}

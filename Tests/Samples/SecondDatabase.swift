@@ -1,0 +1,4 @@
+import GRDB
+import Roundtable
+
+var metadataMigrator: DatabaseMigrator { fatalError() }
