@@ -35,6 +35,7 @@ test-install: dependencies
 	@sh scripts/dependencies.sh $(SWIFT) python3 man:man-db col:bsdextrautils
 	$(SWIFT) build $(TRAITS) --product roundtable $(BUILD_FLAGS)
 	bash scripts/install-test.sh .build/debug/roundtable
+	python3 scripts/tool-docs.py check .build/debug/roundtable
 
 # The loadable extension for programs in other languages: .build/loadable/roundtable.so, with all that it needs but the system's libraries.
 loadable: dependencies

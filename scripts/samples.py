@@ -438,7 +438,7 @@ def main():
             shared_problems += wrong
             compiled = [block for block in compiled if block.module not in shared]
             for number, part in enumerate(modules(compiled)):
-                tasks.append(pool.submit(check_module, f"{Path(document).stem}_{number}", part, document, shared))
+                tasks.append(pool.submit(check_module, f"{re.sub(r'[^A-Za-z0-9]', '_', str(document))}_{number}", part, document, shared))
         found = shared_problems + [problem for task in tasks for problem in task.result()]
 
     for line in excepted:

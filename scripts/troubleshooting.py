@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Checks that the guides "Troubleshooting" and "Messages of the Tool and of Replication" have every error message that users can see, so that who
-searches for a piece of one finds it.
+"""Checks that each error message says what to do next, and that the guides "Troubleshooting" and "Messages of the Tool and of Replication" are not stale.
 
-  troubleshooting.py --check    fails if the guides lack a message or a case of a public error type, or name a case that does not exist
-  troubleshooting.py --list     prints what the guides must have, one message a line: its file, its line, its text
+  troubleshooting.py --check    fails if
+                                - a message that stands alone has no next step, and no row of a guide has it;
+                                - the guides quote a message that no source has, or a case that does not exist;
+                                - the guides do not name a public error type
+  troubleshooting.py --list     prints all messages: the file, the line, the text, and "no next step" where there is none
 
 A message is a string literal in one of these places, in the targets of all products, and in those on which they depend:
   - the argument `message:` of `DatabaseError(…)`, and the argument of `ToolError(…)`;
@@ -11,9 +13,12 @@ A message is a string literal in one of these places, in the targets of all prod
   - anywhere in a file that declares a public error type, and in the files of TEXTS.
 What ADVICE and traps return or print is not one.
 
-Of a message, one of the guides must have the fact, in backquotes: the first clause that has at least three words in a row, with anything for its values
-(`\\(path)`). A clause ends with ". ", ": " or "; ". Advice may follow it in the message, and need not be in a guide. The messages of the tool
-must be in the second guide or in the first, because a command prints the messages of the library, too.
+A message stands alone if it begins with a value and a colon (`\\(path): …`), or is the argument of `ToolError(…)`, and does not end with a value: other
+texts are parts of a message, and what a message ends with may say what to do. It has a next step if one of its clauses begins with a verb of STEPS, or if
+it names a command or an option of the tool.
+
+A row is a row of a table. What its first column has in backquotes is a message if it has at least three words; `…` stands for its values. Messages of
+other programs are in FOREIGN.
 """
 
 import re
@@ -40,6 +45,19 @@ TEXTS = [
 TOOL = {"RoundtableReplication", "RoundtableTool", "RoundtableToolSupport"}
 # Functions that make an error of a reason.
 REASONS = ["invalid", "refusal", "SaltFileError", "MissingArgument", "FleetError", "RecordedHistoryError", "SuspensionPoliceError"]
+# Clauses that say what to do begin with one of these verbs.
+STEPS = """accept add apply ask attach begin build call change check choose close commit continue convert copy correct create declare decode delete detach do drop
+empty enable end export finish fix follow free give install judge keep leave let limit link look lower make mount move name open pass perhaps promote publish
+put raise read record release remove rename repeat replace report reset restart restore retry roll run save see select send set share shorten start stop submit
+switch take throw try turn update use wait write""".split()
+# Messages that the guides quote of other programs: SQLite, the Swift compiler.
+FOREIGN = [
+    "database disk image is malformed",
+    "is not a valid module file: file too small",
+    "no such column",
+    "no such module 'GRDBSQLite'",
+    "'SharedDatabaseService' is unavailable",
+]
 # Members that return what to do, which follows a message, or texts for the people who use a program.
 ADVICE = r"\b(?:func|var) (?:advice|consequence|errorDescription|failureReason|recoverySuggestion|(?:reason|suggestion)ForPeople)\b[^{]*\{"
 TRAPS = ["preconditionFailure", "precondition", "fatalError"]
@@ -215,21 +233,23 @@ def within(ranges, literal):
 
 
 def collect():
-    """The messages, as (file, line, pieces, text), and the cases, as {name: file}."""
-    messages, cases = [], {}
+    """The messages, as (file, line, pieces, text, whether it is a ToolError), the cases, as {name: file}, and the texts of all literals."""
+    messages, cases, texts = [], {}, []
     for target in targets():
         folder = next(ROOT.glob(f"[STP]*/{target}")).parent
         for path in sorted((folder / target).rglob("*.swift")):
             file = str(path.relative_to(folder))
             source = path.read_text()
             literals, code = scan(source)
+            texts += [literal.text for literal in literals]
+            tool_errors = [(start, end) for label, start, end in arguments(code, "ToolError") if label is None]
             found = list(error_cases(code))
             cases.update((name, file) for name in found)
             if found or file in TEXTS:
                 ranges = [(0, len(code))]
             else:
                 ranges = [(start, end) for label, start, end in arguments(code, "DatabaseError") if label == "message"]
-                ranges += [(start, end) for label, start, end in arguments(code, "ToolError") if label is None]
+                ranges += tool_errors
                 if target not in TOOL:
                     ranges += [(start, end) for label, start, end in arguments(code, r"[\w.]+") if label == "reason"]
                     ranges += [(start, end) for name in REASONS for _, start, end in arguments(code, name)]
@@ -240,29 +260,58 @@ def collect():
                     continue
                 pieces = fact(literal.text)
                 if pieces:
-                    messages.append((file, source.count("\n", 0, literal.start) + 1, pieces, literal.text))
-    return messages, cases
+                    line = source.count("\n", 0, literal.start) + 1
+                    messages.append((file, line, pieces, literal.text, within(tool_errors, literal)))
+    return messages, cases, texts
+
+
+def stands_alone(text, is_tool_error):
+    text = normal(text)
+    return not re.search(rf"{VALUE}['\".)]*$", text) and (is_tool_error or re.match(rf"{VALUE}: ", text) is not None)
+
+
+def has_step(text):
+    step = rf"(?:^|[.:;,{VALUE}]\s+|\b(?:or|and|then|first)\s+)['(]?(?:{'|'.join(STEPS)})\b|'roundtable |(?<!\S)--[a-z]"
+    return re.search(step, normal(text), re.IGNORECASE) is not None
+
+
+def rows(text):
+    """The messages that the tables and lists of a guide quote, each as its pieces."""
+    text = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+    for line in text.splitlines():
+        first = line.split("|")[1] if line.startswith("|") and line.count("|") > 2 else ""
+        for span in re.findall(r"`([^`]+)`", first):
+            if len(re.findall(r"[\w'-]{2,}|\ba\b", span)) >= 3:
+                yield span, [normal(piece) for piece in span.split("…") if re.search(r"\w{2}", piece)]
 
 
 def check():
-    messages, cases = collect()
-    guide = "\n".join(path.read_text() for path in GUIDES)
-    spans = "\n".join(normal(span) for span in re.findall(r"(?<!`)`([^`]+)`(?!`)", guide))
+    messages, cases, literals = collect()
+    guides = {path: path.read_text() for path in GUIDES}
+    whole = "\n".join(guides.values())
+    quoted = [(path, *row) for path, text in guides.items() for row in rows(text)]
     problems = []
-    for file, line, pieces, _ in messages:
-        if not re.search(pattern(pieces), spans):
-            problems.append(f"{file}:{line}: the guides lack this message: {' … '.join(pieces)}")
-    for name, file in cases.items():
-        if not re.search(rf"\b{re.escape(name)}\b", guide):
-            problems.append(f"{file}: the guides lack {name}")
+    for file, line, pieces, text, is_tool_error in messages:
+        if stands_alone(text, is_tool_error) and not has_step(text):
+            plain = normal(text).replace(VALUE, "…")
+            if not any(re.search(pattern(row), plain) for _, _, row in quoted):
+                problems.append(f"{file}:{line}: this message does not say what to do next, and no row of a guide has it: {plain}")
+    known = [normal(text).replace(VALUE, "…") for text in literals] + FOREIGN
+    for path, span, pieces in quoted:
+        if not any(re.search(pattern(pieces), text) for text in known):
+            problems.append(f"{path.relative_to(ROOT)}: no source has this message any more: {span}")
     types = {name.split(".")[0] for name in cases}
-    for path in GUIDES:
-        for name in sorted(set(re.findall(r"`(\w+\.\w+)`", path.read_text()))):
+    for name in sorted(types):
+        if not re.search(rf"`{name}\b", whole):
+            problems.append(f"the guides do not name {name}, which is declared in {next(file for case, file in cases.items() if case.split('.')[0] == name)}")
+    for path, text in guides.items():
+        for name in sorted(set(re.findall(r"`(\w+\.\w+)`", text)) | {f"{a}.{b}" for a, b in re.findall(r"``(\w+)/(\w+)\([^`]*``", text)}):
             if name.split(".")[0] in types and name not in cases:
                 problems.append(f"{path.relative_to(ROOT)}: there is no {name}")
     # A search that finds nothing passes for ever.
-    if len(messages) < 100 or len(cases) < 50:
-        problems.append(f"only {len(messages)} messages and {len(cases)} cases were found: this script does not understand the sources any more")
+    if len(messages) < 100 or len(cases) < 50 or len(quoted) < 20:
+        problems.append(
+            f"only {len(messages)} messages, {len(cases)} cases and {len(quoted)} rows were found: this script does not understand them any more")
     missing = {"Roundtable", "RoundtableC", "RoundtableFiles", "RoundtableJobs", "RoundtableService", "RoundtableTestKit"} | TOOL
     missing -= set(targets())
     if missing:
@@ -270,14 +319,15 @@ def check():
     for problem in problems:
         print(problem, file=sys.stderr)
     if problems:
-        sys.exit(f"{len(problems)} problems of {' and '.join(path.name for path in GUIDES)}: see scripts/troubleshooting.py")
+        sys.exit(f"{len(problems)} problems of messages: see scripts/troubleshooting.py")
 
 
 if sys.argv[1:] == ["--check"]:
     check()
 elif sys.argv[1:] == ["--list"]:
-    for file, line, pieces, text in collect()[0]:
-        print(f"{file}:{line}\n    [{' … '.join(pieces)}]\n    {normal(text).replace(VALUE, '…')}")
+    for file, line, pieces, text, is_tool_error in collect()[0]:
+        note = "    (no next step)" if stands_alone(text, is_tool_error) and not has_step(text) else ""
+        print(f"{file}:{line}{note}\n    {normal(text).replace(VALUE, '…')}")
     print("\n".join(collect()[1]))
 else:
     sys.exit(__doc__.strip())

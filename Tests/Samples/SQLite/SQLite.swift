@@ -5,6 +5,7 @@ public final class Connection {
 
     public init(_ filename: String = "", readonly: Bool = false) throws {}
     public var handle: OpaquePointer { fatalError() }
+    public var busyTimeout: Double = 0
     public func transaction(_ mode: TransactionMode = .deferred, block: () throws -> Void) throws {}
     @discardableResult public func run(_ statement: String, _ bindings: (any Binding)?...) throws -> Statement {
         fatalError()
