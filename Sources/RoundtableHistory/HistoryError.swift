@@ -28,20 +28,22 @@ public enum HistoryError: Error, Equatable, Sendable {
     public enum StartOverReason: Hashable, Sendable {
         /// The token belongs to another history: the database was deleted or erased, and created again.
         case otherHistory
-        /// The token is ahead of the history: the database was replaced by an older copy.
+        /// The token is ahead of the history: the database was replaced by an older copy, or a power cut has undone commits
+        /// (``CommitDurability/process``).
         case wentBack
-        /// Changes after the token are no longer kept: see ``DatabaseHistory/Settings``.
+        /// Changes after the token are no longer kept: see ``DatabaseHistory/Settings``. They are kept for a named consumer.
         case pruned
         /// Changes of this table may not have been recorded: it was recreated without its triggers, its history was enabled or
         /// disabled after the token, or a unique index, or a trigger that ends statements, was added to it.
         case changesMissing(table: String)
-        /// The consumer is not known, because it or the database is new. Changes after the error's token are kept for it.
+        /// The consumer is not known, because it or the database is new: this is the normal first answer. Changes after the error's token
+        /// are kept for it.
         case newConsumer
         /// The consumer was dropped. Either it was not seen since this date, for longer than ``DatabaseHistory/Settings/consumerTimeout``, or
         /// ``DatabaseHistory/dropConsumer(_:)`` was called.
         case consumerDropped(lastSeen: Date)
         /// The consumer asks for tables that it did not ask for before, or that another process which consumes by the same name did
-        /// not ask for. Their changes were acknowledged without having been handed out.
+        /// not ask for. Their changes were acknowledged without having been handed out. Give each program its own name.
         case tablesAdded
     }
 }

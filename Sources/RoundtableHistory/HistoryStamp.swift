@@ -3,6 +3,10 @@ import GRDBSQLite
 import RoundtableCore
 import RoundtableTables
 
+// Rule H5: A writer may stamp what it records: a temporary trigger `AFTER INSERT ON main.roundtable_history` of its connection sets
+// `author` and `transaction_id` (the first `sequence` of the transaction) of each new row; `roundtable_set_author` gives a part of a write
+// another author. Rows of others have NULL.
+
 /// What a participant's writer connection does for the history: it stamps rows with author and transaction, creates missing triggers
 /// again after schema changes, and prunes (rules H5, H8, H10).
 ///

@@ -26,6 +26,9 @@ struct HistoryState {
         tables = try TrackedTable.fetchAll(db)
     }
 
+    // Rule H2: With a `format` above its own, a program reads, writes, prunes and restores nothing of the history. Triggers continue to
+    // fire.
+
     /// Throws an error if a newer version of Roundtable created the history (rule H2).
     static func checkFormat(_ db: Database) throws {
         let row = try Row.fetchOne(db, sql: "SELECT format FROM main.roundtable_history_settings")

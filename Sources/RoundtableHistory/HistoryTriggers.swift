@@ -1,6 +1,9 @@
 import RoundtableCore
 import RoundtableTables
 
+// Rule H4: Each recorded table has a primary key, and triggers for insert, delete, update and change of the key. They are plain SQL that
+// every program fires. So a row and its history are committed or rolled back together.
+
 /// The triggers that record the changes of one table (rules H4 to H7). They are plain SQL, so that every program that writes fires
 /// them.
 struct HistoryTriggers {

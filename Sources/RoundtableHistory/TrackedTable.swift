@@ -223,6 +223,12 @@ extension TrackedTable {
 }
 
 extension TrackedTable {
+    // Rule H8: Where changes may be missing, a *gap* is recorded, and consumers with an older token start over: when recording begins or
+    // ends, when a participant finds a table without its triggers, with others, or with a later trigger that may have ended statements. It
+    // compares texts byte for byte before its first write and after schema changes, and restores them with the gap in one transaction;
+    // later generations stay. Replaced content gets a history of another identity. A program that cannot produce these texts must not
+    // enable or restore; it may read, consume, prune and stamp.
+
     /// Creates triggers again that schema changes have removed, and records a gap where changes may be missing (rule H8). Must be
     /// called inside a write transaction.
     static func synchronize(_ db: Database) throws {

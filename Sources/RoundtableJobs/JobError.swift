@@ -4,7 +4,8 @@ import Foundation
 public enum JobError: Error, Sendable, Equatable {
     /// The attempt has lost its job, so it can neither complete it nor fail it. The transaction must be rolled back.
     case attemptLost(queue: String?, job: Int64, attempt: Int64, reason: Reason)
-    /// The payload of a job that is to be added cannot be encoded. Nothing was added.
+    /// The payload of a job that is to be added cannot be encoded. Nothing was added. Often, it contains NaN or infinity, which JSON does
+    /// not have.
     case unencodable(queue: String, reason: String)
     /// A key of a job contains a NUL, at which the database's texts end. Nothing was added.
     case unusableKey(queue: String, key: String)
@@ -13,7 +14,8 @@ public enum JobError: Error, Sendable, Equatable {
 
     /// Why an attempt has lost its job.
     public enum Reason: Sendable, Equatable {
-        /// The lease was over, or the process counted as dead: the job waits again, or a later attempt has it.
+        /// The lease was over, or the process counted as dead: the job waits again, or a later attempt has it. The process was frozen, or
+        /// could not write, for longer than the lease.
         case takenBack(laterAttempt: Int64?)
         case cancelled
         /// The job has no row any more.

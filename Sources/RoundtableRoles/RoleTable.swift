@@ -2,7 +2,26 @@ import GRDB
 import RoundtableCore
 import RoundtableKernel
 
-// Rules P17 to P21 of `docs/PROTOCOL-FILES.md`. All functions run inside a transaction of the caller.
+// Rule P17: A claim is a row of `roundtable_role_claim`: a random `id` of 63 bits, never used again; pid, start time and namespace as in a
+// slot; `boot`, the system's identifier of the boot, empty if it has none; `file`, the stamp of the database file (P15), 0 if not known;
+// `owner`, the owner word of the claimant's slot, 0 without one, read in the transaction that stores it. `holder` is the `id` of the claim
+// that has the role, or NULL. Claims have the role in the order of `priority` (0 first), `place` (one more than the largest of the role),
+// `id`. Names are compared byte by byte.
+
+// Rule P18: All changes are write transactions. Who adds a claim takes the role in it if no claim before it can have it, and the holder's
+// is missing or *free*. Whoever gives the role to a claim adds 1 to `generation`, stores `since` (ms since 1970), and removes the claim
+// that had it, and those that are *gone*: `file` differs, both being known; it names the own process, which does not know its `id`; its
+// owner word's slot has a dead owner (P4); or no slot has that word, and `boot` differs or its process is dead. *Free* is one that is gone,
+// suspended, or has bit 25 (S9).
+
+// Rule P20: A holder that writes as the holder checks in the same transaction that `holder` is its claim. A holder that was passed over
+// finds another `id` there, and must not commit. Nothing else makes a write safe: neither what it has read before, nor the control block.
+
+// Rule P21: A holder that ends, and a participant that closes, removes its claim, and gives the role to the first claim that is not free,
+// in one transaction. A participant that gets another slot stores its owner word in its claims. In content that replaces the database's
+// (S15) there are no claims, and no holders.
+
+// All functions run inside a transaction of the caller.
 
 /// A participant's wish to have a role: a row of `roundtable_role_claim`.
 package struct RoleClaim: Sendable, Equatable {

@@ -1,5 +1,10 @@
 import RoundtableKernel
 
+// Rule P19: Who waits looks at the holder every 50 ms, and takes the role if that is free, or 100 ms later for each claim before its own
+// that is not. A holder that is not free is asked (P16) when it has answered nothing for half of the waiting one's patience (1 s), and is
+// passed over, as if it were free, if it does not answer in the other half, or has no slot and its process lives. Time in which the waiting
+// process did not look does not count, beyond 50 ms a look. Without a control block nobody is asked and nobody passed over.
+
 /// What a claim does that waits for a role (rule P19), as a state machine. It looks at least every `interval`.
 struct RoleWait {
     enum Step: Equatable {

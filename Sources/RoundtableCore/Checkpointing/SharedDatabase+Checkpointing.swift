@@ -181,7 +181,7 @@ extension SharedDatabase {
             throw DatabaseError(
                 resultCode: .SQLITE_READONLY,
                 message:
-                    "\(path): a read-only participant cannot checkpoint: participants that may write do so automatically, or on request"
+                    "\(path): a read-only participant cannot checkpoint: call checkpoint() in a process that opens the database for writing"
             )
         }
         return checkpointer

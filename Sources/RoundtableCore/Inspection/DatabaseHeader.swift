@@ -2,6 +2,9 @@ import Foundation
 import GRDB
 import GRDBSQLite
 
+// Rule C7: No database is ever converted. Bytes 72 to 91 are zeros in plain text, and not where they are encrypted. A wrong key, salt or
+// kind is refused by the first read, before a write.
+
 /// The first bytes of a database file (<https://www.sqlite.org/fileformat2.html#the_database_header>), read without
 /// taking a lock and without creating a `-wal` or `-shm` file.
 package struct DatabaseHeader: Equatable, Sendable {
@@ -23,7 +26,8 @@ package struct DatabaseHeader: Equatable, Sendable {
             throw ForbiddenFile(databasePath: path, writing: false)?.error
                 ?? DatabaseError(
                     resultCode: .SQLITE_CANTOPEN,
-                    message: "\(path): permission denied. Reading needs the permission to read the file."
+                    message:
+                        "\(path): permission denied. Run this as the user of the programs, or change the permissions of the file."
                 )
         }
         var connection: OpaquePointer?

@@ -2,7 +2,8 @@ import Foundation
 
 /// The reason why a location cannot be opened as requested. Nothing was opened or written.
 public enum DatabaseLocationError: Error, Equatable, Sendable {
-    /// SQLite would reject this URI, or would interpret it differently than its author meant.
+    /// SQLite would reject this URI, or would interpret it differently than its author meant. For example, `file://folder/app.db` lacks a
+    /// slash, and names a host `folder`. A NUL usually comes from a C buffer.
     case invalidURI(String, reason: String)
 
     /// The SQLite library of this program does not interpret URIs: it takes them for file names.
@@ -15,7 +16,8 @@ public enum DatabaseLocationError: Error, Equatable, Sendable {
     case noWalIndex(path: String)
 
     /// The database is in WAL mode, its `-wal` or `-shm` file is missing, and this process, which only reads, would create it so that
-    /// others who may write the database could not write it.
+    /// others who may write the database could not write it. This is typical after a restore, or when the `sqlite3` shell of another user
+    /// was the last to close the database.
     case companionsWouldKeepWritersOut(path: String)
 
     /// The location says `nolock` or `immutable`, and other users have the file open: no locks would be taken or respected.
@@ -30,7 +32,8 @@ public enum DatabaseLocationError: Error, Equatable, Sendable {
     /// A `DatabasePool` needs a file that can be in WAL mode.
     case notForPool(location: String, reason: String)
 
-    /// The database lies in a folder that cannot be written, and its `-wal` file has commits that cannot be read there.
+    /// The database lies in a folder that cannot be written, and its `-wal` file has commits that cannot be read there. Typically, a
+    /// bundled database was copied while it was in use, or after a crash.
     case unreadableWAL(path: String, bytes: Int)
 }
 

@@ -122,8 +122,9 @@ extension SharedDatabaseSnapshot {
     /// twice, by this call and by the next; none is left out. Commits of this participant are reported as well: ``DatabaseChange/isOwn``.
     ///
     /// - returns: the changes that were committed since the previous moment, in commit order; empty if there were none.
-    /// - throws: `SQLITE_BUSY` when one of the caller's cursors is still alive (the snapshot stays at its moment); `SQLITE_MISUSE` after
-    ///   `close()`. After any other error the snapshot has no moment: call this again to get all changes.
+    /// - throws: `SQLITE_BUSY` when one of the caller's cursors is still alive (the snapshot stays at its moment): fetch arrays, or use the
+    ///   cursor inside the closure of its read. `SQLITE_MISUSE` after `close()`. After any other error the snapshot has no moment: call
+    ///   this again to get all changes.
     @discardableResult
     @_disfavoredOverload
     public func advance() throws -> [DatabaseChange] {

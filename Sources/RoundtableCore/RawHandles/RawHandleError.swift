@@ -3,25 +3,28 @@ import GRDB
 
 /// The errors of a ``SharedDatabase/RawHandle``. SQLite's own errors, such as `SQLITE_BUSY`, are reported as GRDB's `DatabaseError`.
 public enum RawHandleError: Error, Equatable, Sendable {
-    /// The connection is to another file than the shared database.
+    /// The connection is to another file than the shared database: it was opened with another path, or the file was replaced meanwhile.
     case otherDatabase(attached: String, shared: String)
     /// The connection is to a database in memory, or to a temporary one.
     case notAFile(shared: String)
     /// The connection, or the shared database, is read-only. Turns are for writing.
     case readOnly(path: String)
-    /// The database is not in WAL mode, according to the connection.
+    /// The database is not in WAL mode, according to the connection. Usually, the other library sets `PRAGMA journal_mode`: remove that.
     case notInWALMode(path: String, mode: String)
-    /// The connection was opened by another copy of SQLite than the one that Roundtable uses, or through another VFS.
+    /// The connection was opened by another copy of SQLite than the one that Roundtable uses, or through another VFS. Usually, a dependency
+    /// bundles its own SQLite (an amalgamation).
     case otherSQLite(path: String)
-    /// The connection was inside a transaction when the handle was made, or when a turn was to begin.
+    /// The connection was inside a transaction when the handle was made, or when a turn was to begin. Either `BEGIN` came before the turn,
+    /// or a library that begins transactions implicitly has not committed.
     case transactionOpen(path: String)
-    /// The connection was inside a transaction when the turn was to end. The handle keeps the turn.
+    /// The connection was inside a transaction when the turn was to end, often because an error path lacks `ROLLBACK`. The handle keeps the
+    /// turn.
     ///
     /// - parameter error: the description of the error that the closure threw.
     case transactionLeftOpen(path: String, after: String?)
     /// A turn began within a turn of the same thread, or within a write to the shared database.
     case nestedTurn(path: String)
-    /// A turn was to be ended by a thread that did not begin it.
+    /// A turn was to be ended by a thread that did not begin it. Often, an `await` or a queue has moved the code to another thread.
     case wrongThread(path: String)
     /// There is no turn to end: it has already ended, or never began.
     case noTurn(path: String)

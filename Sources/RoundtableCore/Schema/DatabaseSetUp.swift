@@ -16,6 +16,11 @@ struct DatabaseIsGone: Error {
     }
 }
 
+// Rule S5: A process that is killed at any point leaves a file that is absent, empty, in its old journal mode, or with a prefix of the
+// migrations; the next opener continues.
+
+// Rule C8: Of two processes that create a database at once with different keys, the second fails at its first read (S2).
+
 /// Opens the writer connection of a database, after creating, switching to WAL and migrating it where that is needed
 /// (rules S1–S6).
 struct DatabaseSetUp {
@@ -114,6 +119,8 @@ struct DatabaseSetUp {
             throw error.naming(file.path)
         }
     }
+
+    // Rule S1: An opener that finds a WAL database with all its migrations applied takes no turn.
 
     /// Whether the database needs no set-up (rule S1).
     private func isReady(_ writer: WriterConnection) throws -> Bool {

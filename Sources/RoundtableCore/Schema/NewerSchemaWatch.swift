@@ -3,6 +3,10 @@ import GRDB
 import GRDBSQLite
 import Synchronization
 
+// Rule S8: The *mark* of a schema is `PRAGMA schema_version` together with the last row of `grdb_migrations`, by rowid. A participant that
+// sees another mark reads the applied migrations. If it does not know one, the database is *newer*; its policy is to refuse writes (the
+// default), to continue, or to close.
+
 // Rule S11: A read that sees another mark looks too, and reports. It is never refused, and it ends as it would have. Its snapshot may be an
 // old one, so it reports only migrations that were not reported before, and never that the database is no longer newer.
 

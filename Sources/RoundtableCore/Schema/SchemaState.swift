@@ -23,6 +23,9 @@ extension DatabaseMigrator {
 }
 
 extension SharedSchema {
+    // Rule S7: A read-only opener answers *not created* for a file that is absent, empty or without migrations, and *too old* for a prefix
+    // of them.
+
     /// Compares the applied migrations to those that this program knows (rules S6, S7).
     func state(_ db: Database) throws -> SchemaState {
         guard let migrator else { return .current }

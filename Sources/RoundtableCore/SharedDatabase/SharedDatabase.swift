@@ -235,7 +235,8 @@ public final class SharedDatabase: Sendable {
 
     /// Why this participant does not coordinate with others beyond SQLite's own locks; nil when it does.
     ///
-    /// Without coordination, no data is lost, but turns are not fair. See `docs/PROTOCOL.md`, rules L1 to L5.
+    /// Without coordination, no data is lost, but turns are not fair. See `docs/PROTOCOL.md`, rules L1 to L5. Exclude the files
+    /// `NAME-coord*` from scripts that clean up, and from synchronization (iCloud, Dropbox).
     public var uncoordinatedReason: String? { seat.unusable?.description }
 }
 

@@ -5,6 +5,9 @@ public enum SharedDatabaseError: Error, Equatable, Sendable {
     /// The database has migrations that this process does not know: a newer version of the app, or of one of its extensions, has
     /// migrated it. Nothing was written. Opening throws this error, and so do writes if the database was migrated while it was
     /// open (``SharedDatabase/Options/newerSchemaPolicy``).
+    ///
+    /// If the unknown migration was merged into another one, name it: ``SharedSchema/init(_:merging:)``. In development, another branch has
+    /// often migrated the database.
     case schemaTooNew(path: String, unknownMigrations: [String])
 
     /// The migrator has `eraseDatabaseOnSchemaChange` set, and the schema has changed, but others have the database open: it is only erased
@@ -12,13 +15,15 @@ public enum SharedDatabaseError: Error, Equatable, Sendable {
     case erasesDatabaseOnSchemaChange(path: String, names: [String])
 
     /// Programs that are no participants have the database open, and its files would be moved away from under them. Nothing was changed.
+    /// The last connection of such a program would remove the `-wal` file of the next database when it is closed.
     case openInOtherPrograms(path: String, names: [String])
 
     /// `readonly` is set in ``SharedDatabase/Options/configuration``, but the database was opened for writing, which could create or
     /// migrate it. Nothing was written.
     case readOnlyConfiguration(path: String)
 
-    /// The file lies on a network file system, where neither shared memory nor, often, SQLite's locks work.
+    /// The file lies on a network file system, where neither shared memory nor, often, SQLite's locks work: NFS, SMB and the like, sshfs
+    /// and rclone mounts, the shared folders of virtual machines and of Docker Desktop.
     case networkFileSystem(path: String, name: String)
 
     /// A file of the database is not in its place any more: it was replaced, removed or moved away while this process had it open. Nothing
@@ -30,21 +35,25 @@ public enum SharedDatabaseError: Error, Equatable, Sendable {
     /// opened, because SQLite would damage the database, or remove commits that are in no other file.
     case foreignFiles(path: String, reason: String)
 
-    /// The URL does not name a file.
+    /// The URL does not name a file. It was probably made with `URL(string:)` of a path.
     case notAFileURL(URL)
 
-    /// The path names something that cannot be a database file.
+    /// The path names something that cannot be a database file. If that is a folder, the name of the file is often missing in the URL. Hard
+    /// links are often made by a program for backups or deduplication: `find DIR -samefile app.db` finds the other names.
     case notAFile(path: String, reason: String)
 
     /// The process is not in this App Group.
     case noAppGroup(String)
 
     /// A protected access could not begin, because the database is suspended and the system grants no assertion. The system is
-    /// about to suspend the process, or has granted all the time that it grants.
+    /// about to suspend the process, or has granted all the time that it grants. The work can also be left as a command in an outbox.
     case assertionRefused(name: String)
 
     /// The program is shutting down, and the database is about to be closed: a write that had not begun is refused. Nothing was
     /// written.
+    ///
+    /// A server answers such a request with status 503, so that its load balancer repeats it elsewhere. If workers of a service group get
+    /// this error, their `SharedDatabaseService` is not the first service of the group.
     case shuttingDown(path: String)
 }
 
@@ -86,7 +95,7 @@ extension SharedDatabaseError: CustomStringConvertible, LocalizedError {
         case .foreignFiles(let path, let reason):
             "\(path): \(reason)"
         case .notAFileURL(let url):
-            "\(url): not a file URL. A shared database is a file."
+            "\(url): not a file URL. A shared database is a file. Use URL(fileURLWithPath:)."
         case .notAFile(let path, let reason):
             "\(path): \(reason)"
         case .noAppGroup(let group):

@@ -9,6 +9,9 @@ extension ResultCode {
 extension DatabaseError {
     /// Whether this access was turned away, or interrupted and rolled back, because its database was being suspended. It can be
     /// retried after ``SharedDatabase/resume()``.
+    ///
+    /// A typical cause is a timer or a network callback after the app has left the foreground. If ``SharedDatabase/isSuspended`` stays true
+    /// in the foreground, a call of ``SharedDatabase/resume()`` is missing.
     public var isSuspension: Bool { extendedResultCode == .databaseSuspended }
 
     /// The error of an access that did not begin.

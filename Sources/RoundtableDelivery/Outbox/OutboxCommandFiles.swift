@@ -52,6 +52,10 @@ struct OutboxCommandFiles {
         try status(of: name).map { now.timeIntervalSince1970 - Double($0.modificationTime) / 1e9 }
     }
 
+    // Rule X9: An entry of `commands` that is not whole, names another sender than its file name, or is no regular file is moved to
+    // `damaged`. One that is cut off and changed within 5 s, one that cannot be read, and one of a newer format make their sender's later
+    // ones wait. The places of magic, format and header checksum never change. A file whose name is not of the form is left alone.
+
     /// Moves a damaged file away (rule X9).
     func moveAway(_ name: CommandFileName) -> OutboxSchedule.Move {
         do {

@@ -63,6 +63,10 @@ struct TransactionLost: Error {
 }
 
 extension OutboxHandlers {
+    // Rule X4: An *owner* is a read-write participant that applies commands; there may be several. A command is applied in a write
+    // transaction that also records its id in `roundtable_outbox_applied`; one whose id is recorded is not applied again. So the database
+    // alone decides.
+
     /// Decides about a command, inside the transaction that records the decision (rules X4, X7, X8).
     ///
     /// - Parameters:

@@ -266,6 +266,9 @@ public final class OutboxDrain: Sendable {
         }
     }
 
+    // Rule X14: An owner watches `commands` and `questions`, or looks every 250 ms, and shows the inode of `commands` in its slot (offset
+    // 360). A child of `fork` does not drain.
+
     /// Waits for a change, the next try, or the removal of files (rule X14).
     private func wait(_ watch: FolderWatch?, _ nextTry: Date?) throws {
         let nextTry = nextTry.map { date in

@@ -2,6 +2,10 @@ import Foundation
 import RoundtableFiles
 import RoundtableKernel
 
+// Rule X6: Commands of one sender are applied by epoch, stream and number: the bytewise order of their names. An owner lists `commands`
+// twice, and takes of each sender the names of the second list up to the first that the first list does not have, because files may come
+// while it lists.
+
 /// The waiting commands, by sender as names have it, in the order in which they are to be applied (rule X6).
 ///
 ///     the owner lists                 a sender

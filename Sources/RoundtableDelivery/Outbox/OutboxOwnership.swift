@@ -4,6 +4,10 @@ import RoundtableCore
 import RoundtableFiles
 import RoundtableKernel
 
+// Rule X15: An owner records which database it applies the commands of which folder to: in the database, and in a file of `owners`. An
+// owner that finds another database's record that holds reports it, and continues. No command says which database it is for. Within a
+// process, the second database that is to drain one folder is refused.
+
 /// A record that an owner applies the commands of a folder to a database (rule X15). It is kept in both places: in a file of the folder,
 /// for owners of other databases, and in a row of the database, for owners with another folder.
 package struct OutboxOwnership: Equatable, Sendable {

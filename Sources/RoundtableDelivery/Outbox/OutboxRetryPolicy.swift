@@ -3,6 +3,13 @@ import RoundtableCore
 import RoundtableFiles
 import RoundtableKernel
 
+// Rule X7: A command whose handler throws is retried after 100 ms, 200 ms and so on, at most 1 min. Meanwhile later commands of its sender
+// wait. After 8 attempts, counted for all owners, or at once if it is refused, it becomes a *dead letter* in the database. Errors of the
+// database (busy, full, I/O and the like) count as no attempt at first.
+
+// Rule X8: A command of an unknown name or version waits, with its sender's later ones, for 10 s since this owner first met it; then it is
+// a dead letter. One whose payload cannot be decoded is one at once. An owner that knows an unknown one later applies it then.
+
 /// Decides about the tries of one command: when the next one is made, and when the command is set aside instead (rules X7, X8). It knows
 /// neither clocks nor files nor databases.
 struct OutboxRetryPolicy {

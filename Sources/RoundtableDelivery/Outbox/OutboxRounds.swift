@@ -132,6 +132,9 @@ final class OutboxRounds {
         }
     }
 
+    // Rule X5: An owner removes the file after the commit, and after `NAME-wal` was synced. Until then the table shows what was applied.
+    // Before it removes or answers anything, it verifies that its database is in its place.
+
     /// Removes the files of decided commands (rule X5). This uses files alone, not the connection.
     func removeDecided() throws {
         let names = schedule.decidedFiles.names
@@ -156,6 +159,9 @@ final class OutboxRounds {
         if let failure { throw failure }
         schedule.removedAll()
     }
+
+    // Rule X11: An id is remembered for 30 days after it was decided, and longer while a command is in `commands` or the file `handed-over`
+    // exists; what is submitted again later is applied again. An owner skips a command whose file is gone when its transaction begins.
 
     /// Forgets the ids of commands that were decided long ago (rule X11), unless some of them may be handed over again (rule Z7).
     private func forget(_ database: SharedDatabase) throws {

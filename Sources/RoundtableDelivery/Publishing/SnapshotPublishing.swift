@@ -222,6 +222,9 @@ final class SnapshotPublishing: Sendable {
 
     // MARK: Writing
 
+    // Rule V7: A publisher looks at the file, fetches, and writes nothing if the file holds the same bytes under the same version. It
+    // renames the successor only if the file is still the one that it looked at; otherwise it looks and fetches again.
+
     /// Makes the file hold a fetched value, unless the file has been replaced since `look` (rule V7).
     private func put(_ fetched: Fetched, since look: Look, isAllowed: () -> Bool) throws -> Placement {
         let bytes = try fetched.encode()

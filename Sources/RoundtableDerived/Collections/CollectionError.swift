@@ -3,10 +3,11 @@ import RoundtableCore
 
 /// An error of a key, value or metadata of a ``KeyValueCollection``. Errors of SQLite are GRDB's `DatabaseError`.
 public enum CollectionError: Error, Sendable {
-    /// The stored data cannot be decoded as the type. Another version of the program, or another program, may have stored it.
+    /// The stored data cannot be decoded as the type. Another version of the program, or another program, may have stored it. Often, it
+    /// lacks a property that was added to the type: give new properties a default in `init(from:)`.
     case undecodable(collection: String, key: String, part: Part, reason: String)
 
-    /// The key, value or metadata cannot be stored.
+    /// The key, value or metadata cannot be stored. Often, it contains NaN or infinity, which JSON does not have.
     case unencodable(collection: String, key: String, part: Part, reason: String)
 
     public enum Part: String, Sendable {

@@ -2,6 +2,10 @@ import GRDB
 import RoundtableCore
 
 extension DerivedTable {
+    // Rule E8: A use of a derived table requires, in the same transaction, that `roundtable_extensions` has it with the expected version
+    // and fingerprint in the state `ready`, that `format` in `roundtable_extension_settings` is not above 1, and that the base table has
+    // the triggers `insert`, `move` and `delete`. Otherwise its rows may be wrong.
+
     /// Checks that the derived rows are complete and correct in the current transaction of `db` (rule E8).
     ///
     /// - throws: ``DerivedTableError``, `DatabaseError`.

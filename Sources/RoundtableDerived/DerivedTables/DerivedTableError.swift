@@ -2,10 +2,12 @@ import Foundation
 
 /// An error of a derived table.
 public enum DerivedTableError: Error, Equatable, Sendable {
-    /// The database has the same revision of the set of derived tables, but with other derived tables. Nothing was written.
+    /// The database has the same revision of the set of derived tables, but with other derived tables. Nothing was written. Put the set
+    /// into a module that all programs share.
     case setDiffers(path: String, revision: Int, DerivedTableDifference)
 
-    /// The database has a later revision of the set: this program is older than the one that upgraded it. Nothing was written.
+    /// The database has a later revision of the set: this program is older than the one that upgraded it. Nothing was written. Tools that
+    /// know no derived tables can open the database with ``SharedSchema/unmanaged``.
     case setTooOld(path: String, declared: Int, stored: Int, DerivedTableDifference)
 
     /// The revision was raised, but these derived tables have other definitions in the same version, or lower versions. Nothing was written.
@@ -21,15 +23,16 @@ public enum DerivedTableError: Error, Equatable, Sendable {
     case differs(path: String, name: String, DerivedTableDifference.Disagreement)
 
     /// The derived rows are not complete yet. A process is building them, or the next process that opens the database for writing
-    /// continues.
+    /// continues. This is normal after an upgrade. `roundtable status` shows the progress.
     case building(path: String, name: String, done: Int, total: Int)
 
     /// The derived table cannot be completed, because some rows cannot be derived: those after the key `after`, up to and including the key
-    /// `upTo`. Keys are SQL literals. nil is the beginning or the end of the table.
+    /// `upTo`. Keys are SQL literals. nil is the beginning or the end of the table. Typical causes are `NOT NULL`, a unique index, and
+    /// invalid JSON.
     case notDerived(path: String, name: String, table: String, after: String?, upTo: String?, reason: String)
 
     /// A program has recreated the base table, has renamed its key, or has dropped triggers. The next write of a program that declares the
-    /// derived table builds it again.
+    /// derived table builds it again. In a migration of another library, call ``DerivedTableSet/detach(from:in:)`` first.
     case notFollowing(path: String, name: String, table: String)
 
     /// The base table is gone, or no longer fits the definition.

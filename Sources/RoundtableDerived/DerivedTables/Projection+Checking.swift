@@ -8,7 +8,9 @@ extension Projection {
     /// - throws: ``DerivedTableError/notUsable(name:reason:)``.
     func check(_ db: Database) throws {
         if ["new", "old"].contains(shape.name.lowercased()) {
-            throw refusal("a trigger cannot distinguish the table '\(shape.name)' from its row of that name.")
+            throw refusal(
+                "a trigger cannot distinguish the table '\(shape.name)' from its row of that name: rename the table."
+            )
         }
         var names = Set(shape.key.map { $0.name.lowercased() } + [Self.rowID])
         for column in definition.columns {

@@ -14,17 +14,19 @@ public enum FileProblem: Sendable, Equatable {
     /// The disk, or the user's quota on it, is full.
     case diskFull
 
-    /// The file system is read-only.
+    /// The file system is read-only. Linux also makes it so after a disk error: see `dmesg`.
     case readOnlyFileSystem
 
-    /// This process lacks a permission. The reason names the system call that failed.
+    /// This process lacks a permission. The reason names the system call that failed. Often, another user has created the file, with a
+    /// umask that shuts this one out. Writers replace files, so they need the permission to write the folder.
     case noPermission(to: Access, reason: String)
 
-    /// The file is of a protection class that keeps it closed: the device is locked, or was not unlocked since it was started. (Apple's
-    /// systems.)
+    /// The file is of a protection class that keeps it closed, such as `complete` or `completeUnlessOpen`: the device is locked, or was not
+    /// unlocked since it was started. (Apple's systems.)
     case protected
 
-    /// A folder does not exist, or is no folder.
+    /// A folder does not exist, or is no folder. Either the app has not created it yet, or the path of its container was stored, and has
+    /// changed with an update.
     case folderMissing
 
     /// A system call, by the name of its manual page, failed with any other `errno`.

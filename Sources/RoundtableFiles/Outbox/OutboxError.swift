@@ -18,8 +18,9 @@ public enum OutboxError: Error, Equatable, Sendable {
     /// The payload is larger than ``CommandOutbox/Options/maximumCommandSize``. Nothing was submitted.
     case commandTooLarge(path: String, name: String, size: Int, limit: Int)
 
-    /// The waiting commands leave no room: this command would exceed ``CommandOutbox/Options/maximumCount`` or ``CommandOutbox/Options/maximumBytes``.
-    /// Nothing was submitted.
+    /// The waiting commands leave no room: this command would exceed ``CommandOutbox/Options/maximumCount`` or
+    /// ``CommandOutbox/Options/maximumBytes``. Nothing was submitted. Either no owner runs, or it uses another folder, or a command at the
+    /// head of the queue fails again and again.
     case full(path: String, count: Int, bytes: Int, limit: Limit)
 
     /// A file of the outbox, or a folder, has a problem that any file can have. Nothing was submitted; the commands submitted before are
@@ -95,7 +96,10 @@ extension OutboxError: CustomStringConvertible, LocalizedError {
             again with the same id, \(id), under which it is applied once.
             """
         case .readOnly(let path):
-            "\(path): opened read-only. Commands are applied, and dead letters changed, by a process that may write."
+            """
+            \(path): opened read-only. Commands are applied, and dead letters changed, by a process that may write: open the database for \
+            writing, or use 'roundtable outbox'.
+            """
         case .newerFormat(let path, let format):
             "\(path): the outbox's tables have format \(format), made by a newer version of Roundtable. Update this program."
         case .noSuchDeadLetter(let path, let id):

@@ -9,6 +9,9 @@ import Synchronization
     import Glibc
 #endif
 
+// Rule X12: Limits are the sender's: 1 MiB for a payload, 10,000 files and 64 MiB in `commands`, by default. It counts again before it
+// refuses, and at least every 256 submissions. Beyond a limit a submission fails, and nothing is dropped.
+
 /// Submits the commands of one sender of this process, one after the other (rules X1, X3, X12).
 final class OutboxStream: Sendable {
     private struct State {

@@ -23,7 +23,8 @@ public enum SnapshotFileError: Error, Equatable, Sendable {
     /// The URL does not name a file.
     case notAFileURL(URL)
 
-    /// The value cannot be encoded. Nothing was written.
+    /// The value cannot be encoded. Nothing was written. Often, it contains NaN or infinity, which JSON does not have: use
+    /// ``SnapshotEncoding/propertyList``, or an encoding of your own.
     case encodingFailed(path: String, reason: String)
 
     /// The file holds the new value, and all processes see it, but its folder could not be synced. A power cut may bring the old value

@@ -8,13 +8,15 @@
 extension ControlBlock {
     /// Why the control block cannot be used.
     package enum Unusable: Error, Equatable, CustomStringConvertible {
+        /// No participant has created one yet, or other programs remove it whenever it is created.
         case absent
-        /// The file is not a control block, or is a damaged one (rule L2).
+        /// The file is not a control block, or is a damaged one (rule L2): another program has written it. It is replaced at the next turn.
         case damaged
         /// The name of the control block is a link to a file of a database (rule G5).
         case locked(LockedFileError)
         case system(SystemError)
-        /// The file belongs to a user who may not write the database, as far as is known (rule B7).
+        /// The file belongs to a user who may not write the database, as far as is known (rule B7). In a sticky folder such as `/tmp`, this
+        /// can be any user but the database's owner: a folder that only the users of the database may write avoids that.
         case foreign(owner: UInt32)
         /// The file has another name, and users may write it who may not write the database (rule B7).
         case shared
@@ -32,7 +34,10 @@ extension ControlBlock {
             case .shared:
                 "the control block has another name, such as that of another database's, and users may write it who may not write this database: remove the file"
             case .full:
-                "all \(Layout.slotCount) places of the control block are taken, or locked by a process that only reads"
+                """
+                all \(Layout.slotCount) places of the control block are taken, or locked by a process that only reads: open the database \
+                once in each process
+                """
             }
         }
     }

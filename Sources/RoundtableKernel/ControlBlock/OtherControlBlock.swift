@@ -44,6 +44,9 @@ package struct OtherControlBlock: Equatable, Sendable {
     private static let limit = 1 << 20
 }
 
+// Rule L6: All layout versions have in common: the words of the seal, slots that follow the header, and the first 32 bytes of a slot. So a
+// program can tell whether a block named `NAME-coord` with digits or nothing is in use. It is read, at most its first MiB, and not mapped.
+
 /// The contents of a control block, read with what all layout versions have in common: the seal, and the first words of a slot
 /// (rule L6).
 private struct Bytes {

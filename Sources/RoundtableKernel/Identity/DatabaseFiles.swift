@@ -270,6 +270,10 @@ package struct NamedFile: Hashable, Sendable {
     }
 }
 
+// Rule P15: Once it has the WAL open, and by `stat` (G5), a participant shows which files it has open, in the stamps at 368 and 376 of its
+// slot. Both count only if the incarnation at 376 is that of the owner word. One whose stamps differ from those of the files in place has
+// lost its files. An opener may refuse to open because of that; nothing else is decided by it.
+
 /// What a participant's slot shows of the files that it has open (rule P15). Equal stamps: the same files.
 package struct FileStamps: Equatable, Sendable {
     /// Of the database; 0: not known.

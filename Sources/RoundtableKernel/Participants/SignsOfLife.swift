@@ -1,7 +1,10 @@
 import Synchronization
 
-// Rule P16 of `docs/PROTOCOL.md`: a participant that is asked shows that it runs. The system cannot tell: it does not show a process of another
-// pid namespace, nor, on iOS, any other process.
+// Rule P16: A participant that must know whether another one runs adds 1 to the word at 1028, and wakes the waiters of the news word
+// without changing that. An observer that has a slot compares the word at 1028 with the last value that it has seen, when it begins and
+// before each wait for news, and stores it at 52 of its slot in the same block. It has answered if 52 is that number or ahead of it, but
+// not ahead of 1028 (G2). Who gets no answer wakes again, because the wake may have come before the sleep. The system cannot tell instead:
+// it does not show a process of another pid namespace, nor, on iOS, any other process.
 
 /// What a control block shows of the participant that an owner word names.
 package enum SignOfLife: Equatable, Sendable {

@@ -4,6 +4,11 @@
     import Glibc
 #endif
 
+// Rule V3a: A *private folder* has mode 0700, a name of the form of V2, and the file `.roundtable-staging`: `roundtable `, the folder's
+// inode in decimal, a line end. One of a dead process is removed with its content if folder and file are the remover's own, the folder is
+// for nobody else, the file is a regular one with one name, and both lie on the file system around them. So is an empty one of the own
+// user. No other file system is entered.
+
 /// A private folder in another folder, for files that get their places later. It is created under a name that must be unused, and reached by
 /// its descriptor alone: a user who may write the folder around it can move it away, and put something else in its place, but changes
 /// nothing in it.

@@ -219,7 +219,12 @@ struct TermPlaces {
             return true
         }
         guard let claim = try store.claim(ofTerm: term.number - 1) else {
-            throw ToolError("\(store.url.shown): there is no claim of term \(term.number - 1), only later ones.")
+            throw ToolError(
+                """
+                \(store.url.shown): there is no claim of term \(term.number - 1), only later ones. Restore the objects, and exclude the folder \
+                'roundtable' from rules that delete old objects.
+                """
+            )
         }
         term = claim.term
         return true

@@ -102,7 +102,10 @@ final class FollowedDatabase {
         try state.backup(to: queue)
         try queue.writeWithoutTransaction { db in
             guard try String.fetchOne(db, sql: "PRAGMA journal_mode = WAL") == "wal" else {
-                throw DatabaseError(resultCode: .SQLITE_ERROR, message: "\(first): WAL mode is not possible")
+                throw DatabaseError(
+                    resultCode: .SQLITE_ERROR,
+                    message: "\(first): WAL mode is not possible: follow to a local disk"
+                )
             }
         }
         try queue.close()

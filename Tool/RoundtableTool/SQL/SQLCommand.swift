@@ -140,7 +140,7 @@ struct SQLCommand: ParsableCommand {
         let run = ScriptRun(script: SQLScript([sql]), parameters: Parameters([]))
         guard FileManager.default.fileExists(atPath: path) else {
             if statements.isEmpty { return [] }
-            throw ToolError("\(URL(fileURLWithPath: path).path): there is no such file")
+            throw ToolError("\(URL(fileURLWithPath: path).path): there is no such file. Check the path.")
         }
         var names: [String] = []
         for result in try access.read(run, .readOnly).results {

@@ -4,30 +4,36 @@ import GRDBSQLite
 /// The reason why a database cannot be opened with the requested ``DatabaseEncryption``, or not without an encryption. The database was not
 /// touched.
 public enum EncryptionError: Error, Sendable {
-    /// The SQLite library of this program cannot encrypt. It would have ignored the key and written plain text.
+    /// The SQLite library of this program cannot encrypt. It would have ignored the key and written plain text. If two SQLites are linked,
+    /// the system's may be the one that is called: `otool -L` or `ldd` shows the libraries.
     case noSQLCipher(path: String, sqliteVersion: String)
     /// The library is a version of SQLCipher that is too old to leave the header plain.
     case oldSQLCipher(path: String, version: String)
     /// The key is wrong for this database, or the salt is wrong, or the file is damaged. SQLCipher does not distinguish these cases.
+    ///
+    /// Typical causes: the app was reinstalled, and the keychain kept an old key or lost it; the database was copied without its `-salt`
+    /// file; or one process uses a passphrase and another one a raw key.
     case wrongKey(path: String)
     /// The database exists, and its salt does not.
     case missingSalt(path: String, store: String)
-    /// The store returned data that is not a salt.
+    /// The store returned data that is not a salt. A salt never changes, so it can be restored from any copy.
     case damagedSalt(path: String, store: String, reason: String)
-    /// The salt store failed.
+    /// The salt store failed. A keychain does so before the device was unlocked for the first time since it was started.
     case saltUnavailable(path: String, store: String, underlying: any Error)
-    /// The database is not encrypted, and a key was given.
+    /// The database is not encrypted, and a key was given. Usually, a version of the app without encryption has created it: convert it
+    /// once.
     case databaseIsPlain(path: String)
     /// The database is encrypted, and no key was given.
     case databaseIsEncrypted(path: String)
     /// The file does not begin like a SQLite database. Either it is no database, or its header is encrypted too, which is SQLCipher's
     /// default.
     case unknownHeader(path: String)
-    /// The key's provider failed.
+    /// The key's provider failed. A typical cause is a keychain item without `AfterFirstUnlock` that is read in the background.
     case keyUnavailable(path: String, underlying: any Error)
     /// The key's provider returned a value that cannot be a key.
     case invalidKey(path: String, reason: String)
-    /// SQLCipher refused to set the key.
+    /// SQLCipher refused to set the key: it may lack its provider of cryptography, or memory. With `SQLITE_MISUSE`, no key could be given
+    /// to it, for example because another library has called `sqlite3_reset_auto_extension`.
     case keyRefused(path: String, code: Int32)
 }
 

@@ -1,6 +1,9 @@
 import Foundation
 import RoundtableKernel
 
+// Rule C4: Salt and name are on the disk (the folder is synced) before a connection to an absent or empty database is opened, also by an
+// opener that finds a salt and no database.
+
 /// Keeps the salt in the file `NAME-salt` beside the database `NAME` (rules C2–C4).
 ///
 /// The file belongs to the database like the `-wal` file does: copy, move and restore it together with the database.

@@ -106,6 +106,9 @@ private struct SaltPlace {
     private var url: URL { URL(fileURLWithPath: path) }
     private var name: String { store.name(forDatabaseAt: url) }
 
+    // Rule C5: An opener loads the salt. If there is none and the database is absent or empty, a read-write opener creates it, and a
+    // read-only one answers *not created*. Otherwise it loads once more; still none is an error.
+
     /// Loads the salt, or creates it (rule C5).
     func settledSalt(mayCreate: Bool) throws -> Salt? {
         if let salt = try load() {

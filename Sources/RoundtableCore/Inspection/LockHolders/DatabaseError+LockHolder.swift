@@ -20,7 +20,7 @@ extension DatabaseError {
         let text =
             switch extendedResultCode {
             case .SQLITE_NOTADB:
-                "is not a SQLite database, or is encrypted"
+                "is not a SQLite database, or is encrypted: check the path ('head -c 16' shows 'SQLite format 3' for a database)"
             case .SQLITE_READONLY_ROLLBACK, .SQLITE_READONLY_RECOVERY:
                 """
                 it must be recovered after a crash, which this process may not do: open the database once with a process that may write it
@@ -28,12 +28,13 @@ extension DatabaseError {
             case .SQLITE_READONLY_CANTINIT, .SQLITE_READONLY_CANTLOCK, .SQLITE_READONLY_DIRECTORY:
                 """
                 its -wal and -shm files are missing, or not usable, and cannot be created in \(folder): open it once with \
-                a process that may write there
+                a process that may write there; if no process writes it, read it with UnsharedDatabase and a configuration that is readonly
                 """
             case _ where resultCode == .SQLITE_CORRUPT:
                 """
-                \(message ?? plainMessage): the file is damaged: 'roundtable doctor --check' says more. To use a backup instead, end all programs, \
-                move the file, its -wal and its -shm to another folder, and copy the backup to its place
+                \(message ?? plainMessage): the file is damaged: 'roundtable doctor --check' says more. To use a backup, run \
+                'roundtable replace --other-migrations'; if that fails, too, first run 'roundtable quarantine', and let a program create the \
+                database again
                 """
             case _ where resultCode == .SQLITE_READONLY:
                 "cannot be written: \(message ?? "read-only")"

@@ -7,11 +7,13 @@ import RoundtableKernel
 struct LockHolder {
     enum Party {
         case participant(ParticipantRecord)
-        /// A process that does not use Roundtable, or does not use this control block.
+        /// A process that does not use Roundtable, or does not use this control block. Typical are a `sqlite3` shell with an open `BEGIN`,
+        /// a database browser with unsaved changes, a backup script, and Litestream.
         case stranger(pid: Int32, name: String?)
-        /// A process that holds a read lock on the byte of the write lock, or on that of recovery.
+        /// A process that holds a read lock on the byte of the write lock, or on that of recovery. Any user who may read the database can
+        /// do this, by mistake or on purpose: readers that are not trusted get a snapshot file instead.
         case obstruction(ObstructingLock)
-        /// A process that reads a database with a rollback journal.
+        /// A process that reads a database with a rollback journal, which the first opening switches to WAL mode.
         case reader(pid: Int32, name: String?)
         case unknown
     }
@@ -72,8 +74,9 @@ struct LockHolder {
             return text + waiting
         case .stranger(let pid, _) where pid == Self.ownPID:
             return """
-                another connection of this process (pid \(pid)) holds the write lock, and does not take turns: another library has opened it, \
-                or it was opened before the database's \(ControlBlock.ending) file was removed\(waiting)
+                another connection of this process (pid \(pid)) holds the write lock, and does not take turns: another library has opened \
+                it (attach its connection with a RawHandle), or it was opened before the database's \(ControlBlock.ending) file was \
+                removed\(waiting)
                 """
         case .stranger(let pid, let name):
             return """
@@ -91,7 +94,7 @@ struct LockHolder {
                 journal\(waiting)
                 """
         case .unknown:
-            return "another connection holds a lock\(waiting)"
+            return "another connection holds a lock ('lsof' lists the processes that have the file open)\(waiting)"
         }
     }
 

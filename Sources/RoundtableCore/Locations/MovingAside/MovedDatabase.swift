@@ -8,6 +8,19 @@ import RoundtableKernel
     import Glibc
 #endif
 
+// Rule S16: Who moves a database aside has the turn in the state *setting up*, and refuses while a process without a slot has it open, as
+// far as the system tells. It makes a folder named as in V3, with the prefix `.NAME-quarantined` or `.NAME-erased` (FNV-1a in hexadecimal
+// for a `NAME` of over 100 bytes), and in it a copy of `NAME-salt` and links to `-wal`, `-journal`, `-shm`; syncs it; renames the database
+// into it; syncs both folders; and removes each first name that is still that of the file in the folder. It keeps the turn for 20 ms, and
+// wakes all sleepers at the news word twice (W12b). A quarantine then gets the database's permissions and the name `NAME-quarantined-TIME`;
+// an erasure is removed.
+
+// Rule S18: What has no link follows by a rename, unless there is another database by then. Where the disk is too full for a folder, an
+// erasure removes the database, waits as long, and removes the companions that were there. One that is killed in between leaves a `-wal`
+// with which opening is refused (W12g), and which the next erasure removes. An opener that completes a move (S17) removes the first names
+// for each such folder that belongs to its user, is not open to others and has the database; for one whose maker is dead it also does the
+// rest, or removes it if it has no database.
+
 /// Moves the files of a database aside (rules S16, S17). It opens none of them (rule G5).
 struct MovedDatabase {
     enum Purpose: CaseIterable {

@@ -207,6 +207,7 @@ extension WriterConnection: Parkable {
 }
 
 extension DatabaseError {
+    /// Usually, the app has deleted or reset its database while another part of it was suspended.
     fileprivate static func gone(_ path: String) -> DatabaseError {
         DatabaseError(
             message: """
