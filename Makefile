@@ -1,6 +1,6 @@
 # The commands of the README. Each does everything it needs, on a fresh Debian machine with Swift.
 
-.PHONY: demo demo-replication loadable loadable-fairness docs api examples quick test test-all scrape mutants test-sqlcipher test-ios-mode test-replication lint typecheck-apple samples bench bench-build bench-short bench-guard plots plots-check plots-data format dependencies fuzz test-address-sanitizer test-thread-sanitizer test-grdb torture torture-random soak check-transactions walk powercut powercut-ext4 jobs install uninstall test-install inspector test-inspector
+.PHONY: demo demo-replication loadable loadable-fairness docs api examples quick test test-all scrape mutants test-sqlcipher test-ios-mode test-replication lint typecheck-apple samples bench bench-build bench-short bench-guard plots plots-check plots-data format dependencies fuzz test-address-sanitizer test-thread-sanitizer test-grdb test-clients torture torture-random soak check-transactions walk powercut powercut-ext4 jobs install uninstall test-install test-dependency inspector test-inspector
 
 SWIFT ?= swift
 # Given to every debug build, so that lint and test share one.
@@ -36,6 +36,11 @@ test-install: dependencies
 	$(SWIFT) build $(TRAITS) --product roundtable $(BUILD_FLAGS)
 	bash scripts/install-test.sh .build/debug/roundtable
 	python3 scripts/tool-docs.py check .build/debug/roundtable
+
+# The package of the README, on Roundtable by URL and version.
+test-dependency: dependencies
+	@sh scripts/dependencies.sh $(SWIFT) python3
+	python3 scripts/test-dependency.py $(SWIFT)
 
 # The loadable extension for programs in other languages: .build/loadable/roundtable.so, with all that it needs but the system's libraries.
 loadable: dependencies
@@ -134,6 +139,11 @@ test-ios-mode: dependencies
 # GRDB's own tests on shared databases, compared with the same tests on GRDB's pools.
 test-grdb: dependencies
 	sh scripts/test-grdb.sh $(SWIFT) $(BUILD_FLAGS)
+
+# The tests of clients on queues, pools and shared databases: CLIENTS has the paths of their checkouts. LIMIT=60 ends a run of tests that hangs.
+test-clients: dependencies
+	@sh scripts/dependencies.sh $(SWIFT) python3
+	python3 scripts/test-clients.py --flags="$(BUILD_FLAGS)" $(SWIFT) $(CLIENTS)
 
 # With Litestream, rclone and an S3 server, which the other targets do without: where they are not in PATH, they skip these tests.
 test-replication: $(REPLICATION_PACKAGES)/ready
