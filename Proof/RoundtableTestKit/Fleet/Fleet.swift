@@ -256,7 +256,9 @@ public final class Fleet {
 
     private func notEnded(after timeout: Duration) -> FleetError {
         let names = members.filter { !$0.hasEnded }.map { "\($0.name) (worker \($0.number))" }
-        return FleetError("after \(timeout), these have not ended: \(names.joined(separator: ", "))")
+        return FleetError(
+            "after \(timeout), these have not ended: \(names.joined(separator: ", ")). Look for what they wait for, or give them more time."
+        )
     }
 
     // MARK: Faults

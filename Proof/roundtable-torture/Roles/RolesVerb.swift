@@ -83,6 +83,9 @@ enum RolesWorld {
             )
         }
         let url = folder.appendingPathComponent("roles.sqlite")
-        return try SharedDatabase.open(at: url, schema: SharedSchema(migrator), as: author)
+        var options = SharedDatabase.Options()
+        // A worker may be suspended before it has opened the database.
+        options.whileSuspended = .wait
+        return try SharedDatabase.open(at: url, schema: SharedSchema(migrator), as: author, options: options)
     }
 }
