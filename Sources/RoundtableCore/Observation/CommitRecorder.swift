@@ -176,9 +176,7 @@ final class CommitRecorder {
         return committed
     }
 
-    private func keep(_ changed: DatabaseChange.Tables) {
-        if keepsCommitted { committed = committed?.union(changed) ?? changed }
-    }
+    private func keep(_ changed: DatabaseChange.Tables) { committed = committed?.union(changed) ?? changed }
 
     // MARK: Transactions
 
@@ -235,7 +233,7 @@ final class CommitRecorder {
         knownUpTo = nil
         guard hasReservedUnseen else { return }
         hasReservedUnseen = false
-        keep(.fullDatabase)
+        if keepsCommitted { keep(.fullDatabase) }
         publisher?.settle(index?.commitCounter?.value == unseenBefore ? .void : .unsure)
     }
 
@@ -293,7 +291,7 @@ final class CommitRecorder {
         }
         // Own observers are notified first, because the news wake other threads, which use the processors.
         if state != .void {
-            keep(tables.changed)
+            if keepsCommitted { keep(tables.changed) }
             let isPublished = publisher?.hasReserved == true
             follower?.didCommit { Commit(counter: expected, touched: tables, isPublished: isPublished) }
         }

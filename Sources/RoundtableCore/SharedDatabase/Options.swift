@@ -71,12 +71,6 @@ extension SharedDatabase {
         /// of your longest export.
         public var maximumSnapshotAge: Duration?
 
-        /// Another database of this process, with whose turns this one is written. nil, the default: this one has turns of its own.
-        ///
-        /// It is for two files that are written in one transaction by some connections (`ATTACH`), and separately by others. With the same
-        /// turns, neither waits for the other at SQLite's locks. Both are suspended together. See <doc:SecondDatabase>.
-        public var turnsOf: SharedDatabase?
-
         /// What a suspended database releases. The default, ``SuspensionPolicy/writeLocks``, is for databases in WAL mode: writes stop, and
         /// reads continue, also those that begin while the database is suspended.
         public var suspensionPolicy: SuspensionPolicy = .writeLocks
@@ -101,7 +95,7 @@ extension SharedDatabase {
         /// How the database is encrypted (<doc:EncryptedDatabases>). nil, the default: it is not encrypted.
         public var encryption: DatabaseEncryption?
 
-        /// The options of features.
+        /// The options of features, and of what few databases have.
         package var features = FeatureValues()
 
         /// Whether this participant is the one that may write to a read replica (rule Q2).

@@ -8,10 +8,23 @@ import RoundtableKernel
 // aside commit of the other database if that has databases attached (R2), announced before the turn is released. The gates are requested to
 // close and to open together.
 
-extension SharedDatabase {
-    /// The database whose turns the writes of this one take.
-    var lender: SharedDatabase? { options.turnsOf }
+extension SharedDatabase.Options {
+    /// Another database of this process, with whose turns this one is written. nil, the default: this one has turns of its own.
+    ///
+    /// It is for two files that are written in one transaction by some connections (`ATTACH`), and separately by others. With the same
+    /// turns, neither waits for the other at SQLite's locks. Both are suspended together. See <doc:SecondDatabase>.
+    public var turnsOf: SharedDatabase? {
+        get { features[Lender.self]?.database }
+        set { features[Lender.self] = newValue.map { Lender(database: $0) } }
+    }
+}
 
+/// It is among the values of features, because options are copied often, and few have one.
+private struct Lender: Sendable {
+    let database: SharedDatabase
+}
+
+extension SharedDatabase {
     /// Why a write of this database cannot take the turn of the other one here; nil when it can.
     var turnRefusal: Refusal? {
         guard let lender, Access.isWriting(lender) else { return nil }

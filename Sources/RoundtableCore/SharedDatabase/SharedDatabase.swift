@@ -57,6 +57,8 @@ public final class SharedDatabase: Sendable {
     /// The files that this participant has open.
     package let files: DatabaseFiles
     let parking = Parking()
+    /// The database whose turns the writes of this one take (rule W14).
+    let lender: SharedDatabase?
     let sharedCommits = SharedCommits()
     let waitingPriorities = WaitingPriorities()
     let handles = RawHandles()
@@ -85,6 +87,7 @@ public final class SharedDatabase: Sendable {
         companions = [handles] + features.compactMap(\.databaseCompanion)
         self.author = author
         self.role = role
+        lender = options.turnsOf
         self.writer = writer
         self.seat = seat
         self.gate = gate

@@ -102,12 +102,12 @@ package final class DatabaseFiles: Sendable {
             state.connections.insert(connection)
             return (isFirst, state.known)
         }
-        let missing = parts.filter { before[$0.rawValue] == nil || (isFirst && $0 == .database) }
+        let missing = parts.reversed().filter { before[$0.rawValue] == nil || (isFirst && $0 == .database) }
         if missing.isEmpty { return true }
         let began = MonotonicClock.now
         let found = missing.map { try? System.namedFile(at: paths[$0.rawValue]) }
-        // Companions that are found when the database has been moved away are those of the next one.
-        let present = missing == [.database] ? nil : try? System.namedFile(at: paths[0])
+        // Companions that are found when the database has been moved away are those of the next one. It is looked at last.
+        let present = missing.last == .database ? found.last! : try? System.namedFile(at: paths[0])
         var lost: NamedFile?
         let (isSame, change) = state.withLock { state in
             var isSame = true
