@@ -142,7 +142,10 @@ public enum UnsharedDatabase {
             return
         }
         if status.isFolder {
-            throw SharedDatabaseError.notAFile(path: file, reason: "is a folder, not a database file")
+            throw SharedDatabaseError.notAFile(
+                path: file,
+                reason: "is a folder, not a database file. Give the path of a file"
+            )
         }
         try OpenFile.refuseInherited(status, path: file)
         let lockless = ["nolock", "immutable"].first(where: uri.isOn)

@@ -38,8 +38,12 @@ package struct DatabasePlace {
             if link?.isSymbolicLink == true {
                 throw Refusal.notAFile(reason: "is a symbolic link to a name that \(Self.notUTF8)")
             }
-            if status.isFolder { throw Refusal.notAFile(reason: "is a folder, not a database file") }
-            guard status.isRegularFile else { throw Refusal.notAFile(reason: "is not a regular file") }
+            if status.isFolder {
+                throw Refusal.notAFile(reason: "is a folder, not a database file. Give the path of a file")
+            }
+            guard status.isRegularFile else {
+                throw Refusal.notAFile(reason: "is not a regular file. Give another path")
+            }
             guard status.st_nlink <= 1 else { throw Refusal.notAFile(reason: Self.hardLinked) }
             if System.isMountedByItself(path, in: System.divided(path).folder) {
                 throw Refusal.notAFile(reason: Self.mountedByItself)
@@ -47,7 +51,7 @@ package struct DatabasePlace {
             try inspect(status)
         } else if link?.isSymbolicLink == true {
             // `resolvedPath` has followed links to a file that does not exist yet. (Another process may have created it by now.)
-            throw Refusal.notAFile(reason: "is a symbolic link that leads in a circle")
+            throw Refusal.notAFile(reason: "is a symbolic link that leads in a circle. Remove it, or give another path")
         }
         if status == nil, path.unicodeScalars.contains("\u{FFFD}") {
             throw Refusal.notAFile(

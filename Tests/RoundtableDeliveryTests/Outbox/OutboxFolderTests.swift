@@ -37,7 +37,7 @@ import Testing
         }
         let web = URL(string: "https://example.com/db")!
         #expect(try error(web) == .databaseNotUsable(path: web.absoluteString, reason: "is not a file URL"))
-        let reason = "is a folder, not a database file"
+        let reason = "is a folder, not a database file. Give the path of a file"
         #expect(try error(folder.url) == .databaseNotUsable(path: folder.url.path, reason: reason))
         let missing = folder.file("missing/db")
         #expect(try error(missing) == .file(path: System.resolvedPath(folder.url.path) + "/missing", .folderMissing))
