@@ -4,7 +4,8 @@
     terminal-picture.py draw        draws docs/plots/NAME.svg of each docs/plots/data/NAME.txt, and those of docs/pictures
     terminal-picture.py --check     fails if a picture is not that of its text
 
-The first line of the text is the command. The characters are text in the picture, so they can be searched and read aloud.
+The first line of the text is the command. The others are what a terminal got, with the control sequences for colours (SGR), as script(1) records it. The
+characters are text in the picture, so they can be searched and read aloud.
 """
 
 import re
@@ -18,29 +19,31 @@ FOLDERS = [DOCS / "plots", DOCS / "pictures"]
 NO_BREAK = "\u00a0"
 CELL, LINE, PAD, BAR = 8.4, 19, 16, 30
 FONT = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
-COLOURS = {"text": "#d6dde6", "dim": "#8b97a5", "good": "#4cc38a", "bad": "#ff7b72", "warning": "#e3b341", "prompt": "#6cb6ff"}
+PROMPT = "#6cb6ff"
+# By the number of the control sequence: TextStyle of the tool.
+COLOURS = {"0": "#d6dde6", "1": "#ffffff", "2": "#8b97a5", "31": "#ff7b72", "32": "#4cc38a", "33": "#e3b341"}
+SEQUENCE = re.compile("\x1b\\[([0-9]*)m")
 
 
-def colour(line, number):
-    text = line.strip()
-    if number == 0:
-        return "prompt"
-    if text.startswith("✓"):
-        return "good"
-    if text.startswith("✗"):
-        return "bad"
-    if text.startswith("! ") or re.match("[a-z] .*, stopped\\) holds ", text):
-        return "warning"
-    if text.startswith("q quit ·") or text.endswith("…") or set(text) <= set("─ "):
-        return "dim"
-    return "text"
+def parts(line):
+    """The parts of a line that have one colour each, as (column, text, colour)."""
+    column, colour, found = 0, COLOURS["0"], []
+    # The pieces are text and the numbers of sequences by turns.
+    for index, piece in enumerate(SEQUENCE.split(line)):
+        if index % 2 == 1:
+            colour = COLOURS[piece or "0"]
+            continue
+        if piece.strip():
+            found.append((column + len(piece) - len(piece.lstrip()), piece.strip(), colour))
+        column += len(piece)
+    return found
 
 
 def picture(text):
     lines = text.rstrip("\n").split("\n")
-    width = round(max(len(line) for line in lines) * CELL + 2 * PAD)
+    width = round(max(len(SEQUENCE.sub("", line)) for line in lines) * CELL + 2 * PAD)
     height = len(lines) * LINE + BAR + 2 * PAD
-    parts = [
+    drawn = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img">',
         f"<title>{escape(lines[0].lstrip('$ '))}</title>",
         f'<rect width="{width}" height="{height}" rx="8" fill="#12181f"/>',
@@ -48,17 +51,14 @@ def picture(text):
         f'<g font-family="{FONT}" font-size="14">',
     ]
     for number, line in enumerate(lines):
-        if not line.strip():
-            continue
         y = BAR + PAD + LINE * number + 10
-        # The length keeps columns in line, whichever font is there.
-        indent = len(line) - len(line.lstrip())
-        shown = line.strip()
-        parts.append(
-            f'<text x="{PAD + indent * CELL:g}" y="{y}" textLength="{len(shown) * CELL:g}" '
-            f'lengthAdjust="spacingAndGlyphs" fill="{COLOURS[colour(line, number)]}">{escape(shown.replace(" ", NO_BREAK))}</text>'
-        )
-    return "\n".join([*parts, "</g>", "</svg>"]) + "\n"
+        for column, shown, colour in parts(line):
+            # The length keeps columns in line, whichever font is there.
+            drawn.append(
+                f'<text x="{PAD + column * CELL:g}" y="{y}" textLength="{len(shown) * CELL:g}" '
+                f'lengthAdjust="spacingAndGlyphs" fill="{PROMPT if number == 0 else colour}">{escape(shown.replace(" ", NO_BREAK))}</text>'
+            )
+    return "\n".join([*drawn, "</g>", "</svg>"]) + "\n"
 
 
 def main():
