@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import RoundtableKernel
 import RoundtableReplication
 import RoundtableToolSupport
 
@@ -10,23 +11,32 @@ struct Root: ParsableCommand {
         commandName: "roundtable",
         abstract: "One SQLite database, many processes, and everyone gets a turn.",
         discussion: """
-            Start with 'roundtable demo': it shows several processes sharing one database. 'roundtable sql', 'roundtable status', \
-            'roundtable top', 'roundtable record' and 'roundtable doctor' work on any SQLite database, shared or not; 'roundtable watch' and 'roundtable \
-            history' on any in WAL mode; 'roundtable snapshot' shows snapshot files, 'roundtable outbox' the commands that wait for a database; 'roundtable \
-            restore' restores a database from a replica; 'roundtable replace' replaces the content of a database that is in use, and 'roundtable quarantine' moves a damaged one aside; 'roundtable police' judges any program.
+            Start with 'roundtable demo', in which several processes share one database. What looks at databases works on any SQLite \
+            database, shared or not; 'watch' and 'history' on any in WAL mode.
+
+            Examples:
+              roundtable status app.db
+              roundtable top app.db
+              roundtable doctor app.db --check
             """,
         version: "0.1.0",
-        subcommands: [
-            DemoCommand.self, SQLCommand.self, StatusCommand.self, TopCommand.self, RecordCommand.self,
-            DoctorCommand.self,
-            WatchCommand.self,
-            HistoryCommand.self,
-            SnapshotCommand.self,
-            OutboxVerb.self,
-            ReplicateCommand.self,
-            RestoreCommand.self, ReplaceCommand.self, QuarantineCommand.self, FollowCommand.self, PromoteCommand.self,
-            PoliceCommand.self,
-            DemoPeerCommand.self,
+        subcommands: [DemoCommand.self, DemoPeerCommand.self],
+        groupedSubcommands: [
+            CommandGroup(
+                name: "Look",
+                subcommands: [StatusCommand.self, TopCommand.self, DoctorCommand.self, RecordCommand.self]
+            ),
+            CommandGroup(name: "Query and watch", subcommands: [SQLCommand.self, WatchCommand.self]),
+            CommandGroup(
+                name: "History, snapshot files and outbox",
+                subcommands: [HistoryCommand.self, SnapshotCommand.self, OutboxVerb.self]
+            ),
+            CommandGroup(name: "Replace and move aside", subcommands: [ReplaceCommand.self, QuarantineCommand.self]),
+            CommandGroup(
+                name: "Replicate",
+                subcommands: [ReplicateCommand.self, RestoreCommand.self, FollowCommand.self, PromoteCommand.self]
+            ),
+            CommandGroup(name: "Test", subcommands: [PoliceCommand.self]),
         ]
     )
 
@@ -43,8 +53,7 @@ struct Root: ParsableCommand {
     static func main() async {
         InheritedSignals.unblock()
         if let argument = argumentThatIsNotUTF8 {
-            Terminal.complain("'\(argument)': not UTF-8. A file of that name must be renamed first.")
-            Foundation.exit(ExitCode.validationFailure.rawValue)
+            end("'\(argument)': not UTF-8. A file of that name must be renamed first.", .validationFailure)
         }
         do {
             var command = try parseAsRoot()
@@ -68,18 +77,34 @@ struct Root: ParsableCommand {
                     message = GivenPlace.redacting("There is no verb '\(word)'", arguments: [word])
                     hint = Self.verb(meantBy: word).map { " Did you mean '\($0)'?" } ?? ""
                 }
-                Terminal.complain("\(message)\(message.hasSuffix(".") ? "" : ".")\(hint) Try '\(name) --help'.")
-            } else {
-                Terminal.complain(ToolError.line(for: error))
+                message = Spelling.keepingNearHints(message)
+                let isSentence = message.hasSuffix(".") || message.hasSuffix("?")
+                end("\(message)\(isSentence ? "" : ".")\(hint) Try '\(name) --help'.", code)
             }
-            Foundation.exit(code.rawValue)
+            end(ToolError.line(for: error), code)
         }
+    }
+
+    /// Ends the program with an error.
+    private static func end(_ line: String, _ code: ExitCode) -> Never {
+        Terminal.complain(line)
+        Foundation.exit(code.rawValue)
+    }
+
+    /// The names of the verbs that the help shows.
+    static var verbs: [String] {
+        configuration.subcommands.filter { $0.configuration.shouldDisplay }.compactMap { $0.configuration.commandName }
     }
 
     /// The verb that a word was probably meant to be; nil when none is near.
     private static func verb(meantBy word: String) -> String? {
-        let shown = configuration.subcommands.filter { $0.configuration.shouldDisplay }
-        let verbs = shown.compactMap { $0.configuration.commandName }
+        if isDatabase(word) { return "roundtable status \(word.shellQuoted)" }
         return Spelling.nearest(to: word, among: verbs)
+    }
+
+    /// Whether a word is the path of a file, or is named like a database.
+    private static func isDatabase(_ word: String) -> Bool {
+        if FileManager.default.fileExists(atPath: word) { return true }
+        return !word.contains("://") && ["db", "sqlite", "sqlite3"].contains((word as NSString).pathExtension)
     }
 }

@@ -10,6 +10,14 @@ package enum Spelling {
             ?? words.first { word.count >= 3 && $0.hasPrefix(word) }
     }
 
+    /// A message of ArgumentParser without its hint, if that names an option that is not near: `--colour` is not `--folder`.
+    package static func keepingNearHints(_ message: String) -> String {
+        guard let hint = message.firstMatch(of: /^(Unknown option '-*(.+)')\. Did you mean '-*(.+)'\?$/),
+            nearest(to: String(hint.2), among: [String(hint.3)]) == nil
+        else { return message }
+        return String(hint.1)
+    }
+
     /// The number of characters to insert, delete, replace or swap with their neighbours
     /// (<https://en.wikipedia.org/wiki/Damerau–Levenshtein_distance>, optimal string alignment).
     package static func distance(_ left: String, _ right: String) -> Int {

@@ -10,7 +10,8 @@ struct OutboxVerb: ParsableCommand {
         abstract:
             "Show the commands that wait for a database and those that were set aside; move them between machines.",
         discussion: """
-            'roundtable outbox app.db' lists; for show, retry and drop, see 'roundtable outbox items --help'.
+            'roundtable outbox app.db' lists, as 'roundtable outbox list app.db' does; for show, retry and drop, see \
+            'roundtable outbox items --help'.
 
             Examples:
               roundtable outbox app.db
@@ -35,7 +36,7 @@ struct OutboxItemsVerb: ParsableCommand {
             owner has moved away as damaged, but that is whole, back into the queue. 'drop' decides that a command is not applied, or \
             removes a file that is not a command. Both ask first, unless there is --yes.
 
-            With --json, prints one JSON object a command or file.
+            The action may also come first: 'roundtable outbox show app.db 5AC1'.
 
             Exit code: 0 when all is well; 1 when something is wrong: no such command, no such outbox, too late to drop it, a database that cannot be \
             opened; 2 when 'show' finds a file that is damaged, unreadable or newer than this program, and when a command fails again after \
@@ -51,13 +52,17 @@ struct OutboxItemsVerb: ParsableCommand {
             """
     )
 
-    enum Action: String, ExpressibleByArgument, CaseIterable { case list, show, retry, drop }
+    enum Action: String, CaseIterable { case list, show, retry, drop }
+    private var action: Action { actionName.flatMap(Action.init) ?? .list }
 
     @Argument(help: "The database file; or the folder of an outbox that does not lie beside one.", completion: .file())
     var path: String
 
-    @Argument(help: "list, show, retry or drop.")
-    var action: Action = .list
+    @Argument(
+        help: ArgumentHelp("list, show, retry or drop. (default: list)", valueName: "action"),
+        completion: .list(Action.allCases.map(\.rawValue))
+    )
+    var actionName: String?
 
     @Argument(help: "The id of a command, the name of a file, or as much of its beginning as identifies it.")
     var id: String?
@@ -91,7 +96,14 @@ struct OutboxItemsVerb: ParsableCommand {
 
     static let defaultWait = 5.0
 
-    func validate() throws {
+    mutating func validate() throws {
+        // Both orders are natural: 'outbox app.db show 5AC1', 'outbox show app.db 5AC1'.
+        if let name = actionName, Action(rawValue: name) == nil {
+            guard Action(rawValue: path) != nil else {
+                throw ValidationError("'\(name)' is no action: give list, show, retry or drop.")
+            }
+            (path, actionName) = (name, path)
+        }
         guard (action == .list) == (id == nil) else {
             throw ValidationError(
                 action == .list
