@@ -56,11 +56,13 @@ import Testing
         let folder = try Folder()
         let demo = try Tool.run("demo", "--seconds", "0.2", "--at", "my demo.sqlite", in: folder)
         #expect(demo.code == 0, "\(demo.errors)")
-        let lines = demo.output.split(separator: "\n").suffix(3)
-        #expect(lines.count == 3 && lines.allSatisfy { $0.contains("my demo.sqlite") }, "\(demo.output)")
+        let lines = demo.output.split(separator: "\n").suffix(4)
+        #expect(lines.count == 4 && lines.allSatisfy { $0.contains("my demo.sqlite") }, "\(demo.output)")
         for line in lines {
             let shell = URL(fileURLWithPath: "/bin/sh")
-            let result = try Tool.run(["-c", String(line)], in: folder, program: shell)
+            // The live view shows the database until it is ended.
+            let end = line.contains(" top ") ? " --once" : ""
+            let result = try Tool.run(["-c", line + end], in: folder, program: shell)
             #expect(result.code == 0 && !result.output.isEmpty, "\(line): \(result.errors)")
         }
     }

@@ -160,7 +160,7 @@ struct DemoCommand: AsyncParsableCommand {
     private func hints(_ database: URL) -> String {
         let path = database.path
         var lines = [
-            Terminal.commandLine("status", path),
+            Terminal.commandLine("status", path), Terminal.commandLine("top", path),
             Terminal.commandLine("snapshot", SnapshotFile<WidgetState>.path(database).path),
             Terminal.commandLine("sql", path, "SELECT author, COUNT(*) FROM entry GROUP BY author"),
         ]
@@ -183,10 +183,19 @@ struct DemoCommand: AsyncParsableCommand {
 
     /// The hint after a demo whose files are removed.
     private static func keepHint(_ report: DemoReport) -> String {
-        let hint =
+        let database = "demo.sqlite"
+        let lines =
             report.isGood
-            ? "To look at the files afterwards, keep them:" : "The files are removed. To look at them, keep them:"
-        return "  \(hint)\n  \(Terminal.commandLine("demo", "--at", "demo.sqlite"))\n"
+            ? [
+                "To keep the files, and to see in another terminal who writes and who waits:",
+                Terminal.commandLine("demo", "--at", database, "--seconds", "60"),
+                Terminal.commandLine("top", database),
+            ]
+            : [
+                "The files are removed. To look at them, keep them:",
+                Terminal.commandLine("demo", "--at", database),
+            ]
+        return lines.map { "  \($0)\n" }.joined()
     }
 }
 

@@ -18,10 +18,10 @@ struct DoctorCommand: ParsableCommand {
         discussion: """
             Looks from outside, as 'status' does: creates and changes no file, and takes no turn. Works on any SQLite database.
 
-            With --json, prints one JSON object: "findings", each with "id", "severity" (note, warning, error), "message", "where", \
+            With --json, prints one JSON object: "findings", each with "id", "severity" (notice, warning, error), "message", "where", \
             "processes", "advice"; what could not be found out is in "unknowns".
 
-            Exit code: 0 when there is nothing, or notes only; 1 with warnings; 2 with errors, or when it cannot be inspected.
+            Exit code: 0 when there is nothing, or notices only; 1 with warnings; 2 with errors, or when it cannot be inspected.
             """
     )
 

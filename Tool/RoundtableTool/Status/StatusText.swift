@@ -74,12 +74,16 @@ struct StatusText {
 
     private var wal: String? {
         status.wal.map { wal in
-            let size =
-                wal.committedFrames == 0 ? "" : ", \((wal.committedFrames * (status.pageSize ?? 4096)).byteSize),"
             let growth = wal.growth.flatMap { $0 < 0.5 ? nil : " · growing by \(Int(nearest: $0).of("frame"))/s" } ?? ""
-            let copied = "\(wal.backfilledFrames.grouped) of them in the database"
-            let frames = "\(wal.committedFrames.of("frame")) (page\(wal.committedFrames == 1 ? "" : "s"))"
-            return "\(frames)\(size) committed, \(copied)\(growth)"
+            if wal.committedFrames == 0 { return "empty" + growth }
+            let size = (wal.committedFrames * (status.pageSize ?? 4096)).byteSize
+            let copied =
+                switch wal.backfilledFrames {
+                case 0: "none"
+                case wal.committedFrames: "all"
+                default: wal.backfilledFrames.grouped
+                }
+            return "\(wal.committedFrames.of("frame")) (\(size)) committed, \(copied) copied to the database\(growth)"
         }
     }
 

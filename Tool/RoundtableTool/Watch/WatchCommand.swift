@@ -107,7 +107,8 @@ struct WatchCommand: ParsableCommand {
         case .gone: throw WatchEnd.goneError(URL(fileURLWithPath: path).path, next: "Watch again.")
         case nil:
             guard let count, let timeout else { return }
-            throw ToolError("fewer than \(count) change\(count == 1 ? "" : "s") within \(timeout.formatted()) s")
+            let what = "fewer than \(count) change\(count == 1 ? "" : "s") within \(timeout.formatted()) s"
+            throw ToolError("\(what). Raise --timeout, or lower --count.")
         }
     }
 
