@@ -340,9 +340,16 @@ import Testing
         )
         #expect(TerminalText.wrapped("  ! one two three", to: 12) == ["  ! one two", "    three"])
         #expect(TerminalText.wrapped("short", to: 5) == ["short"])
-        let text = TerminalText.fitted("  ✗ bad\nfine\n ──  ──\n", to: nil, isColoured: true)
-        #expect(text == "\u{1B}[31m  ✗ bad\u{1B}[0m\nfine\n\u{1B}[2m ──  ──\u{1B}[0m\n")
-        #expect(TerminalText.fitted("  ✗ bad", to: nil, isColoured: false) == "  ✗ bad")
+        // The style is given: no text has a colour because of how it begins.
+        let lines = [StyledText("  ✗ bad one", .bad), "✗ ! ✓ fine"]
+        #expect(
+            TerminalText.fitted(lines, to: 10, isColoured: true)
+                == "\u{1B}[31m  ✗ bad\u{1B}[0m\n\u{1B}[31m    one\u{1B}[0m\n✗ ! ✓ fine\n"
+        )
+        #expect(TerminalText.fitted(lines, to: nil, isColoured: false) == "  ✗ bad one\n✗ ! ✓ fine\n")
+        var table = TextTable(columns: [("n", .left)])
+        table.rows = [["1"], ["─"]]
+        #expect(table.styledLines() == ["n", StyledText("─", .dim), "1", "─"])
         for width in 1...60 {
             #expect(TerminalText.wrapped(line, to: width).allSatisfy { $0.displayWidth <= width }, "\(width)")
         }

@@ -77,7 +77,10 @@ import Testing
             String(Terminal.complaint($0, width: nil).dropLast())
         },
         Printer(testDescription: "an error") { Terminal.complaint($0, width: 40) },
-        Printer(testDescription: "a report") { TerminalText.fitted($0, to: 40, isColoured: false) },
+        Printer(testDescription: "a report") { TerminalText.fitted($0, to: 40) },
+        Printer(testDescription: "lines of a report") {
+            TerminalText.fitted([StyledText($0, .bad)], to: 40, isColoured: false)
+        },
         Printer(testDescription: "a styled line", allowed: "") { StyledText($0, .warning).text(isColoured: false) },
         Printer(testDescription: "a table") { text in
             var table = TextTable(columns: [(text.visibleLine, .left)])

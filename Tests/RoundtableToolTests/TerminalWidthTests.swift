@@ -51,7 +51,7 @@ import Testing
         #expect("漢字\tb".withExpandedTabs == "漢字    b")
         let indented = TerminalText.wrapped("\tone two three\tfour five", to: 24)
         #expect(indented == ["        one two three", "        four five"])
-        #expect(TerminalText.fitted("a\tb\n", to: 80, isColoured: false) == "a       b\n")
+        #expect(TerminalText.fitted("a\tb\n", to: 80) == "a       b\n")
         // A table cannot keep tabs, because its columns move them.
         var table = TextTable(columns: [("name", .left), ("n", .right)])
         table.rows = [["a\tb\nc", "1"]]

@@ -1,4 +1,5 @@
 import Foundation
+import Roundtable
 
 /// The meaning of a part of a text, which a terminal shows as a colour.
 package enum TextStyle: Equatable, Sendable {
@@ -14,6 +15,15 @@ package enum TextStyle: Equatable, Sendable {
         case .warning: "33"
         case .bad: "31"
         case .selected: "7"
+        }
+    }
+
+    /// The style of a text about something of this severity.
+    package init(_ severity: SharedDatabase.Severity) {
+        switch severity {
+        case .info, .notice: self = .plain
+        case .warning: self = .warning
+        case .error: self = .bad
         }
     }
 }
@@ -39,6 +49,8 @@ package struct StyledText: Equatable, Sendable, ExpressibleByStringLiteral {
         sum.parts += right.parts
         return sum
     }
+
+    package var firstStyle: TextStyle { parts.first?.style ?? .plain }
 
     /// The number of terminal columns.
     package var width: Int { parts.reduce(0) { $0 + $1.text.displayWidth } }
@@ -109,6 +121,11 @@ package struct StyledText: Equatable, Sendable, ExpressibleByStringLiteral {
             part.style.code.map { "\u{1B}[\($0)m\(part.text)\u{1B}[0m" } ?? part.text
         }.joined()
     }
+}
+
+extension [StyledText] {
+    /// The lines without styles, each with its end.
+    package var plainText: String { map { $0.plainText + "\n" }.joined() }
 }
 
 extension String {

@@ -1,30 +1,29 @@
 import Foundation
 
-/// Text for people as a terminal shows it: lines that are too long continue indented, no word is broken, and marks have colours.
+/// Text for people as a terminal shows it: lines that are too long continue indented, and no word is broken.
 package enum TerminalText {
+    /// The text without a style. Control characters in it are made visible.
+    ///
     /// - Parameters:
     ///   - width: the columns of the terminal; nil leaves the lines as they are.
     ///   - hang: the column in which further lines of a line begin; nil: where its value does.
-    package static func fitted(_ text: String, to width: Int?, hang: Int? = nil, isColoured: Bool) -> String {
+    package static func fitted(_ text: String, to width: Int?, hang: Int? = nil) -> String {
+        guard let width else { return text.visibleText }
         var lines = text.components(separatedBy: "\n")
         let endsLine = lines.last == ""
         if endsLine { lines.removeLast() }
-        let fitted = lines.flatMap { line in
-            let style = style(of: line)
-            return (width.map { wrapped(line, to: $0, hang: hang) } ?? [line]).map {
-                StyledText($0, style).text(isColoured: isColoured)
-            }
-        }
+        let fitted = lines.flatMap { wrapped($0, to: width, hang: hang) }.map(\.visibleLine)
         return fitted.joined(separator: "\n") + (endsLine ? "\n" : "")
     }
 
-    private static func style(of line: String) -> TextStyle {
-        let text = line.drop { $0 == " " }
-        if text.hasPrefix("! ") { return .warning }
-        if text.hasPrefix("✗ ") { return .bad }
-        if text.hasPrefix("✓ ") { return .good }
-        if !text.isEmpty, text.allSatisfy({ $0 == "─" || $0 == " " }) { return .dim }
-        return .plain
+    /// The lines, each with its end. A line that continues has the style of its first part.
+    ///
+    /// - parameter width: the columns of the terminal; nil leaves the lines as they are.
+    package static func fitted(_ lines: [StyledText], to width: Int?, isColoured: Bool) -> String {
+        lines.flatMap { line in
+            guard let width, line.width > width else { return [line] }
+            return wrapped(line.plainText, to: width).map { StyledText($0, line.firstStyle) }
+        }.map { $0.text(isColoured: isColoured) + "\n" }.joined()
     }
 
     // MARK: Wrapping
@@ -158,6 +157,11 @@ extension Terminal {
     ///
     /// - parameter hang: the column in which further lines of a line begin; nil: where its value does.
     package static func dressed(_ text: String, hang: Int? = nil) -> String {
-        TerminalText.fitted(text, to: width, hang: hang, isColoured: showsColours)
+        TerminalText.fitted(text, to: width, hang: hang)
+    }
+
+    /// Lines for people, as standard output shows them, each with its end.
+    package static func dressed(_ lines: [StyledText]) -> String {
+        TerminalText.fitted(lines, to: width, isColoured: showsColours)
     }
 }

@@ -26,6 +26,35 @@ package struct TextTable {
 
     package var lines: [String] { lines(in: nil) }
 
+    /// The lines of a table in at most `width` columns, with a dim rule.
+    ///
+    /// - parameter style: the style of a row.
+    package func styledLines(
+        in width: Int? = nil,
+        style: ((_ index: Int) -> TextStyle) = { _ in .plain }
+    ) -> [StyledText] {
+        let layout = layout(in: width)
+        return styledHeader(layout, in: width)
+            + rows.enumerated().flatMap { index, row in
+                lines(of: row, layout, in: width).map { StyledText($0, style(index)) }
+            }
+    }
+
+    private func styledHeader(_ layout: Layout, in width: Int?) -> [StyledText] {
+        zip(header(layout, in: width), [.plain, .dim]).map { StyledText($0, $1) }
+    }
+
+    /// The same as ``lines(continuing:in:minimums:)``, with a dim rule.
+    package func styledLines(
+        continuing known: inout Layout?,
+        in width: Int? = nil,
+        minimums: [String: Int] = [:]
+    ) -> [StyledText] {
+        let isFirst = known == nil
+        let lines = lines(continuing: &known, in: width, minimums: minimums)
+        return lines.enumerated().map { StyledText($1, isFirst && $0 == 1 ? .dim : .plain) }
+    }
+
     /// The lines of a table in at most `width` columns of a terminal; nil: any number.
     ///
     /// Where the columns do not all fit, the last ones follow below their row. Only a word that is wider than the terminal exceeds it.
@@ -126,7 +155,7 @@ package struct StreamedTable {
     }
 
     private mutating func writeRows() {
-        for line in table.lines(continuing: &layout, in: Terminal.width) { buffer.append(line) }
+        for line in table.styledLines(continuing: &layout, in: Terminal.width) { buffer.append(line) }
         table.rows = []
     }
 
@@ -135,7 +164,7 @@ package struct StreamedTable {
         if hasEnded { return }
         hasEnded = true
         if layout == nil { writeRows() }
-        if isEmpty { buffer.append(textWhenEmpty) }
+        if isEmpty { buffer.append(StyledText(textWhenEmpty)) }
         buffer.flush()
     }
 }
@@ -147,10 +176,9 @@ package struct LineBuffer {
 
     package init() {}
 
-    /// - parameter line: a line without its line end. Control characters in it are made visible, and it is fitted to the terminal.
-    package mutating func append(_ line: String) {
-        let text = line.visibleLine + "\n"
-        append(raw: Terminal.isInteractive ? Terminal.dressed(text) : text)
+    /// - parameter line: a line without its line end. It is fitted to the terminal.
+    package mutating func append(_ line: StyledText) {
+        append(raw: Terminal.isInteractive ? Terminal.dressed([line]) : line.plainText + "\n")
     }
 
     package mutating func append(raw more: String) {

@@ -102,7 +102,7 @@ package struct PromoteCommand: ParsableCommand {
             style: style
         )
         let report = try promote(job)
-        Terminal.write(json ? report.json : Terminal.dressed(report.text))
+        Terminal.write(json ? report.json : Terminal.dressed(report.lines))
     }
 
     private func promote(_ job: RestoreJob) throws -> RestoreReport {

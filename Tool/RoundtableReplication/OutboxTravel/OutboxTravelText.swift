@@ -26,9 +26,8 @@ package struct LonelyOutbox {
         self.travels = travels
     }
 
-    package func text(at now: Date) -> String {
-        let lines = travels.map { "  \($0.direction.rawValue.padded(to: 14)) \(OutboxTravelText.line($0, at: now))" }
-        return ([path, ""] + lines).map { $0.visibleLine + "\n" }.joined()
+    package func lines(at now: Date) -> [StyledText] {
+        [StyledText(path), ""] + travels.map { OutboxTravelText.fact($0, at: now) }
     }
 }
 
@@ -41,6 +40,12 @@ extension LonelyOutbox: Encodable {
 
 /// The state of a way between machines as one line.
 package enum OutboxTravelText {
+    /// The line with the name of the way before it, as in `roundtable status`.
+    package static func fact(_ status: OutboxTravelStatus, at now: Date) -> StyledText {
+        let style: TextStyle = status.problem == nil ? .plain : .warning
+        return StyledText("  \(status.direction.rawValue.padded(to: 14)) \(line(status, at: now))", style)
+    }
+
     package static func line(_ status: OutboxTravelStatus, at now: Date) -> String {
         var parts = ["\(status.direction == .ship ? "to" : "from") \(status.store)"]
         switch status.state {

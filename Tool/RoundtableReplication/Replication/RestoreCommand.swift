@@ -116,7 +116,7 @@ package struct RestoreCommand: ParsableCommand {
                 """
             )
         }
-        Terminal.write(json ? report.json : Terminal.dressed(report.text))
+        Terminal.write(json ? report.json : Terminal.dressed(report.lines))
     }
 }
 

@@ -61,9 +61,9 @@ struct RestoreReport: Encodable {
 
     var json: String { PrintedJSON.text(self, isPretty: true) }
 
-    var text: String {
+    var lines: [StyledText] {
         let wanted = at.map { ", the last not later than \($0)" } ?? ", the newest"
-        var lines = [
+        var facts = [
             path, "",
             "  restored    transaction \(transaction) of \(time)\(wanted)",
             "  from        \(url)\(term == 0 ? "" : ", term \(term)")",
@@ -71,24 +71,28 @@ struct RestoreReport: Encodable {
             "  schema      \(schema)",
             "  checked     integrity_check: ok\(derivedTables)",
         ]
-        if let replaced { lines.append("  replaced    what was there is in \(replaced)") }
+        if let replaced { facts.append("  replaced    what was there is in \(replaced)") }
         if waitingCommands > 0 {
             let verb = waitingCommands == 1 ? "waits" : "wait"
-            lines.append(
+            facts.append(
                 "  outbox      \(waitingCommands.of("command")) \(verb), and will be applied to the restored database"
             )
         }
+        var lines = facts.map { StyledText($0) }
         if promotedTerm == nil, term < currentTerm {
-            lines.append("  ! of an earlier writer: there is no such state of the current one, in term \(currentTerm)")
+            let what = "of an earlier writer: there is no such state of the current one, in term \(currentTerm)"
+            lines.append(StyledText("  ! \(what)", .warning))
         }
         if let promotedTerm {
-            lines.append("  promoted    this machine is the writer now, in term \(promotedTerm)")
-            lines.append("  next        roundtable replicate \(path.shellQuotedPath) --to \(url.shellQuoted)")
+            lines.append(StyledText("  promoted    this machine is the writer now, in term \(promotedTerm)"))
+            let next = "roundtable replicate \(path.shellQuotedPath) --to \(url.shellQuoted)"
+            lines.append(StyledText("  next        \(next)"))
         }
         for finding in checks.findings {
-            lines += ["", "  ! \(finding.message)", "    next  \(finding.advice)"]
+            lines += ["", StyledText("  ! \(finding.message)", TextStyle(finding.severity))]
+            lines.append(StyledText("    next  \(finding.advice)"))
         }
-        return lines.map { $0.visibleLine + "\n" }.joined()
+        return lines
     }
 
     private var schema: String {

@@ -62,7 +62,7 @@ struct DemoCommand: AsyncParsableCommand {
             try Terminal.print(report.json)
         } else {
             try Terminal.print(
-                "\n" + Terminal.dressed(report.text) + "\n"
+                "\n" + Terminal.dressed(report.lines) + "\n"
                     + (path == nil ? Self.keepHint(report) : hints(stage.database))
             )
         }

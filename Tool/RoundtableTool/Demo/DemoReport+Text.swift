@@ -11,20 +11,23 @@ extension DemoReport {
         var value: String
     }
 
-    var text: String {
+    var text: String { lines.plainText }
+
+    var lines: [StyledText] {
         let facts = fleetFacts + participants.compactMap(\.seen).flatMap(widgetFacts) + commandFacts
         let width = facts.map(\.name.displayWidth).max() ?? 0
         let factLines = facts.map { fact in
-            "  \(fact.isGood.map { $0 ? "✓" : "✗" } ?? "·") \(fact.name.padded(to: width))  \(fact.value)"
+            let mark = fact.isGood.map { $0 ? "✓" : "✗" } ?? "·"
+            let style: TextStyle = fact.isGood.map { $0 ? .good : .bad } ?? .plain
+            return StyledText("  \(mark) \(fact.name.padded(to: width))  \(fact.value)", style)
         }
-        let caption = "  p50, p99, max: how long it waited, in ms, from asking until it could begin"
-        let notice = [
+        let caption: StyledText = "  p50, p99, max: how long it waited, in ms, from asking until it could begin"
+        let notice: [StyledText] = [
             "", "  This is a build for debugging, whose figures are worse than those of one for",
             "  release: swift run -c release roundtable demo",
         ]
-        let lines =
-            table.lines + ["", caption, ""] + factLines + problems.map { "  ! \($0)" } + (isOptimized ? [] : notice)
-        return lines.map { $0 + "\n" }.joined()
+        let problems = problems.map { StyledText("  ! \($0)", .bad) }
+        return table.styledLines() + ["", caption, ""] + factLines + problems + (isOptimized ? [] : notice)
     }
 
     /// The table of the processes. It is at most 80 columns wide, with pids of seven digits and millions of commits.

@@ -86,7 +86,7 @@ struct DoctorCommand: ParsableCommand {
         guard json else {
             let isOutbox = LonelyOutbox(at: path, folder: outboxFolder) != nil
             let content: DoctorText.Content = isOutbox ? .none : check ? .checked : .notChecked
-            return Terminal.dressed(DoctorText(diagnosis, content: content).text)
+            return Terminal.dressed(DoctorText(diagnosis, content: content).lines)
         }
         return PrintedJSON.text(diagnosis, isPretty: true)
     }

@@ -18,21 +18,25 @@ struct DoctorText {
         self.content = content
     }
 
-    var text: String {
-        var lines = [diagnosis.path, ""]
+    var text: String { lines.plainText }
+
+    var lines: [StyledText] {
+        var lines: [StyledText] = [StyledText(diagnosis.path), ""]
         for finding in diagnosis.findings {
-            lines.append("  \(Self.mark(finding.severity)) \(finding.severity.rawValue): \(finding.message)")
-            if finding.location != diagnosis.path { lines.append("      where  \(finding.location)") }
+            let message = "  \(Self.mark(finding.severity)) \(finding.severity.rawValue): \(finding.message)"
+            lines.append(StyledText(message, TextStyle(finding.severity)))
+            if finding.location != diagnosis.path { lines.append(StyledText("      where  \(finding.location)")) }
             if !finding.processes.isEmpty {
-                lines.append("      who    \(finding.processes.map(Self.name).joined(separator: ", "))")
+                let names = finding.processes.map(Self.name).joined(separator: ", ")
+                lines.append(StyledText("      who    \(names)"))
             }
-            lines += ["      next   \(finding.advice)", ""]
+            lines += [StyledText("      next   \(finding.advice)"), ""]
         }
         if !diagnosis.unknowns.isEmpty {
-            lines += ["  Not known:"] + diagnosis.unknowns.map { "  - \($0)" } + [""]
+            lines += ["  Not known:"] + diagnosis.unknowns.map { StyledText("  - \($0)") } + [""]
         }
-        lines.append("  \(summary)")
-        return lines.map { $0.visibleLine + "\n" }.joined()
+        let style: TextStyle = diagnosis.severity.map(TextStyle.init) ?? (diagnosis.unknowns.isEmpty ? .good : .plain)
+        return lines + [StyledText("  \(summary)", style)]
     }
 
     private var summary: String {

@@ -29,21 +29,22 @@ enum HistoryText {
     /// - Parameters:
     ///   - layout: nil at the first page, which has the header.
     ///   - width: the columns of the terminal; nil: any number.
-    static func followed(_ page: HistoryPage, _ layout: inout TextTable.Layout?, in width: Int? = nil) -> String {
+    static func followed(_ page: HistoryPage, _ layout: inout TextTable.Layout?, in width: Int? = nil) -> [StyledText] {
         // The header is printed before it is known whether a later change has old values.
         let table = table(page.changes, withOldValues: true)
         // The first page may be empty. On a terminal, each time and most authors then still have room.
         let minimums = width == nil ? [:] : ["time": 20, "author": "(unknown)".count]
-        return table.lines(continuing: &layout, in: width, minimums: minimums).map { $0 + "\n" }.joined()
+        return table.styledLines(continuing: &layout, in: width, minimums: minimums)
     }
 
     /// - parameter width: the columns of the terminal; nil: any number.
-    static func table(_ page: HistoryPage, in width: Int? = nil) -> String {
+    static func table(_ page: HistoryPage, in width: Int? = nil) -> [StyledText] {
         // Most histories keep no values.
         let table = table(page.changes, withOldValues: page.changes.contains { !$0.oldValues.isEmpty })
-        let lines = table.lines(in: width) + (page.changes.isEmpty ? ["(no changes)"] : [])
-        let rest = page.hasMore ? ["", "There are more: --since \(page.token)"] : ["", "Token: \(page.token)"]
-        return (lines + rest).map { $0 + "\n" }.joined()
+        let lines = table.styledLines(in: width) + (page.changes.isEmpty ? ["(no changes)"] : [])
+        return lines + [
+            "", StyledText(page.hasMore ? "There are more: --since \(page.token)" : "Token: \(page.token)"),
+        ]
     }
 
     private static func oldValues(of change: HistoryChange) -> String {
@@ -51,7 +52,7 @@ enum HistoryText {
     }
 
     /// - parameter width: the columns of the terminal; nil: any number.
-    static func table(_ consumers: [HistoryConsumer], in width: Int? = nil) -> String {
+    static func table(_ consumers: [HistoryConsumer], in width: Int? = nil) -> [StyledText] {
         var table = TextTable(columns: [
             ("consumer", .left), ("token", .left), ("backlog", .right), ("last seen", .left), ("state", .left),
         ])
@@ -61,7 +62,7 @@ enum HistoryText {
                 consumer.state.rawValue,
             ]
         }
-        return (table.lines(in: width) + (consumers.isEmpty ? ["(no consumers)"] : [])).map { $0 + "\n" }.joined()
+        return table.styledLines(in: width) + (consumers.isEmpty ? ["(no consumers)"] : [])
     }
 
     // MARK: For programs

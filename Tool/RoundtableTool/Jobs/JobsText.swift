@@ -6,7 +6,7 @@ import RoundtableToolSupport
 struct JobsText {
     let jobs: JobsStatus
 
-    var lines: [String] {
+    var lines: [StyledText] {
         if jobs.queues.isEmpty { return ["  No queue has a job."] }
         var table = TextTable(
             columns: [
@@ -21,6 +21,6 @@ struct JobsText {
                 queue.running.grouped, queue.lost.grouped, queue.dead.grouped, queue.workers.grouped,
             ]
         }
-        return table.lines
+        return table.styledLines()
     }
 }

@@ -39,19 +39,18 @@ struct OutboxText {
             case .file(let file):
                 // Files come after all commands.
                 table.end()
-                lines.append("! \(file.state): \(file.path): \(file.reason.visibleLine): \(file.next)")
+                let what = "! \(file.state): \(file.path): \(file.reason): \(file.next)"
+                lines.append(StyledText(what, .warning))
             }
         }
         let missing = items.place.missing
         if table.isEmpty, let missing { return Terminal.write(Terminal.dressed(missing.visibleLine + "\n")) }
         table.end()
-        if let missing { for line in ["", missing] { lines.append(line) } }
+        if let missing { for line in ["", StyledText(missing)] { lines.append(line) } }
         if items.place.existingDatabase == nil, items.place.folder != nil {
             let folder = items.place.files.path.shellQuotedPath
-            lines.append("")
-            lines.append(
-                "What was set aside, and what has failed, is in the database: name it, with --folder \(folder)."
-            )
+            let what = "What was set aside, and what has failed, is in the database: name it, with --folder \(folder)."
+            for line in ["", StyledText(what)] { lines.append(line) }
         }
         lines.flush()
     }

@@ -200,7 +200,7 @@ struct PoliceCommand: ParsableCommand {
             police.terminate(subject)
             let exit = hasEndedByItself ? police.exit(of: subject) : nil
             terminal?.takeBack()
-            Terminal.write(json ? PoliceText.json(report) : Terminal.dressed(PoliceText(report).text))
+            Terminal.write(json ? PoliceText.json(report) : Terminal.dressed(PoliceText(report).lines))
             try finish(report, exit, end.wait(until: .now()))
         }
 

@@ -8,8 +8,8 @@ struct PoliceText {
 
     init(_ report: PoliceReport) { self.report = report }
 
-    var text: String {
-        var lines = [verdict]
+    var lines: [StyledText] {
+        var lines: [String] = []
         lines += report.convictedByRule.sorted { $0.key < $1.key }.map { "  · \($0.key): \($0.value)" }
         if let first = report.convictions.first { lines.append("  · first: \(first)") }
         lines.append("  · with notice: \(report.notified), answered: \(report.answered)" + time(report.longestAnswer))
@@ -21,13 +21,14 @@ struct PoliceText {
         }
         let seconds = String(format: "%.1f", report.duration / .seconds(1))
         lines.append("  · seed 0x\(String(report.seed, radix: 16)), \(seconds) s")
-        return lines.joined(separator: "\n") + "\n"
+        return [verdict] + lines.map { StyledText($0) }
     }
 
-    private var verdict: String {
-        guard report.freezes > 0 else { return "✗ never frozen: nothing was judged" }
+    private var verdict: StyledText {
+        guard report.freezes > 0 else { return StyledText("✗ never frozen: nothing was judged", .bad) }
+        let isGood = report.convicted == 0
         let freezes = Self.count(report.freezes, "freeze")
-        return "\(report.convicted == 0 ? "✓" : "✗") \(report.convicted) of \(freezes) convicted"
+        return StyledText("\(isGood ? "✓" : "✗") \(report.convicted) of \(freezes) convicted", isGood ? .good : .bad)
     }
 
     private func time(_ longest: Duration) -> String {

@@ -20,7 +20,7 @@ extension ResultSet {
         let (table, layout) = try layout()
         let header = table.header(layout, in: nil)
         if let width, !rows.isEmpty, header.contains(where: { $0.displayWidth > width }) {
-            return try writeColumnLines { try put(TerminalText.fitted($0, to: width, isColoured: false)) }
+            return try writeColumnLines { try put(TerminalText.fitted($0, to: width)) }
         }
         for line in header { try put(line + "\n") }
         try rows.forEach { row in

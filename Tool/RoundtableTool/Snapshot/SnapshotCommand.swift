@@ -69,8 +69,9 @@ struct SnapshotCommand: ParsableCommand {
         // A pipe gets the value as it is.
         if value { return report.valueText.map { (Terminal.isInteractive ? $0.visibleText : $0) + "\n" } ?? "" }
         if report.outcome == .none, !watch { return "" }
+        let lines = Terminal.dressed(report.lines)
         // A pipe gets the tabs of a value.
-        return Terminal.width == nil ? report.text : Terminal.dressed(report.text)
+        return report.valueText.map { "\(lines)\n\(Terminal.dressed($0))\n" } ?? lines
     }
 
     private func follow(_ store: SnapshotStore) throws {

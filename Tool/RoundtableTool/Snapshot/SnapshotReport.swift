@@ -73,21 +73,21 @@ struct SnapshotReport {
 
     // MARK: For people
 
-    var text: String {
-        var lines = [path.visibleLine, ""]
-        var facts: [(String, String)] = [("outcome", problem.map { "\(outcome.words): \($0)" } ?? outcome.words)]
+    /// The lines before the value.
+    var lines: [StyledText] {
+        var facts: [(String, String)] = []
         if let next { facts.append(("next", next)) }
         if let header {
             facts += [
                 ("version", "\(header.version)"), ("sequence", Int(clamping: header.sequence).grouped),
                 ("written", "\(date(header).formatted(Self.dateStyle)), \(age(header))"),
-                ("writer", header.writer.visibleLine),
+                ("writer", header.writer),
                 ("size", "\(Int(clamping: header.length).grouped) bytes, \(encoding(header))"),
             ]
         }
-        lines += facts.map { "  \($0.padded(to: 9)) \($1)" }
-        if let valueText { lines += ["", valueText.visibleText] }
-        return lines.map { $0 + "\n" }.joined()
+        let words = problem.map { "\(outcome.words): \($0)" } ?? outcome.words
+        return [StyledText(path), "", StyledText("  outcome   \(words)", outcome.style)]
+            + facts.map { StyledText("  \($0.padded(to: 9)) \($1)") }
     }
 
     private func date(_ header: SnapshotHeader) -> Date { Date(timeIntervalSince1970: Double(header.time) / 1e9) }
@@ -184,6 +184,14 @@ extension SnapshotReport.Outcome {
         case .damaged: "damaged"
         case .tooNew: "too new"
         case .value: "a whole value"
+        }
+    }
+
+    fileprivate var style: TextStyle {
+        switch self {
+        case .value: .plain
+        case .none: .warning
+        case .damaged, .tooNew: .bad
         }
     }
 }

@@ -75,11 +75,11 @@ struct StatusCommand: AsyncParsableCommand {
     /// - parameter report: nil when there is only an outbox, whose commands go to another machine.
     private func report(_ report: StatusReport?) -> String {
         guard let report else { return LonelyOutbox(at: path, folder: outboxFolder).map(self.report) ?? "" }
-        return json ? encoded(report) : Terminal.dressed(StatusText(report.status, jobs: report.jobs).text)
+        return json ? encoded(report) : Terminal.dressed(StatusText(report.status, jobs: report.jobs).lines)
     }
 
     private func report(_ outbox: LonelyOutbox) -> String {
-        json ? encoded(outbox) : Terminal.dressed(outbox.text(at: Date()))
+        json ? encoded(outbox) : Terminal.dressed(outbox.lines(at: Date()))
     }
 
     private func encoded(_ value: some Encodable) -> String { PrintedJSON.text(value, isPretty: watch == nil) }

@@ -12,27 +12,33 @@ struct StatusText {
 
     init(_ status: DatabaseStatus, jobs: JobsStatus? = nil) { (self.status, self.jobs) = (status, jobs) }
 
-    var text: String {
-        var lines = [status.path, ""]
-        var facts = [
+    var text: String { lines.plainText }
+
+    var lines: [StyledText] {
+        let facts: [(String, String?)] = [
             ("files", files), ("format", format), ("sqlite", sqlite), ("schema", schema), ("wal", wal),
             ("checkpoints", checkpoints),
             ("control block", controlBlock), ("other blocks", otherControlBlocks), ("turn", turn),
             ("write lock", writeLock), ("outbox", outbox), ("derived tables", derivedTables), ("roles", roles),
-            ("replication", replication),
-            ("follows", replica), ("fenced", fence),
+            ("replication", replication), ("follows", replica),
         ]
-        facts += (status.outboxTravel ?? []).map { ($0.direction.rawValue, OutboxTravelText.line($0, at: Date())) }
-        lines += facts.compactMap { name, value in value.map { "  \(name.padded(to: 14)) \($0)" } }
+        var lines: [StyledText] = [StyledText(status.path), ""]
+        lines += facts.compactMap { name, value in value.map { Self.fact(name, $0) } }
+        if let fence { lines.append(Self.fact("fenced", fence, .warning)) }
+        lines += (status.outboxTravel ?? []).map { OutboxTravelText.fact($0, at: Date()) }
         if !participants.isEmpty { lines += [""] + participants }
         if let jobs { lines += [""] + JobsText(jobs: jobs).lines }
         let readers = frozenCheckpointer + longReads + otherPins
         if !readers.isEmpty { lines += [""] + readers }
-        if let outboxAdvice { lines += ["", outboxAdvice] }
+        if let outboxAdvice { lines += ["", StyledText(outboxAdvice, .warning)] }
         if !status.unknowns.isEmpty {
-            lines += ["", "  Not known:"] + status.unknowns.map { "  - \($0)" }
+            lines += ["", "  Not known:"] + status.unknowns.map { StyledText("  - \($0)") }
         }
-        return lines.map { $0.visibleLine + "\n" }.joined()
+        return lines
+    }
+
+    private static func fact(_ name: String, _ value: String, _ style: TextStyle = .plain) -> StyledText {
+        StyledText("  \(name.padded(to: 14)) \(value)", style)
     }
 
     private var roles: String? { status.roles.map { $0.map(\.description).joined(separator: " · ") } }
@@ -142,7 +148,7 @@ struct StatusText {
         return "\(name)(\(writer.pidText))\(since)\(site)"
     }
 
-    private var participants: [String] {
+    private var participants: [StyledText] {
         guard !status.participants.isEmpty else {
             return status.controlBlock.state == .usable ? ["  No participants."] : []
         }
@@ -163,21 +169,32 @@ struct StatusText {
             ]
         }
         let isAnyElsewhere = status.participants.contains(where: \.isInOtherPIDNamespace)
-        return table.lines + (isAnyElsewhere ? ["", "  \(Self.elsewhere)  in another pid namespace"] : [])
+        let lines = table.styledLines { Self.style(status.participants[$0]) }
+        return lines + (isAnyElsewhere ? ["", StyledText("  \(Self.elsewhere)  in another pid namespace")] : [])
+    }
+
+    /// The style of the condition of a participant.
+    static func style(_ participant: ParticipantStatus) -> TextStyle {
+        if participant.isOfOtherFile { return .bad }
+        return switch (participant.liveness, participant.state) {
+        case (.dead, _), (.stopped, .present), (.stopped, .joining), (.stopped, .settingUp): .bad
+        case (_, .suspended), (.unknown, _): .warning
+        default: participant.refusesWrites ? .warning : .plain
+        }
     }
 
     /// The stopped process that holds SQLite's lock for checkpoints, whether it is a participant or not.
-    private var frozenCheckpointer: [String] {
+    private var frozenCheckpointer: [StyledText] {
         guard let holder = status.wal?.checkpointLock, holder.liveness == .stopped else { return [] }
         let stranger = holder.isParticipant ? "" : ", which is no participant,"
         let what = "holds SQLite's lock for checkpoints: no other process can checkpoint, and the WAL grows"
-        return ["  ! \(holder)\(stranger) \(what): \(Self.advice(toStopped: holder.pid))"]
+        return [StyledText("  ! \(holder)\(stranger) \(what): \(Self.advice(toStopped: holder.pid))", .bad)]
     }
 
     private static func advice(toStopped pid: Int32) -> String { "continue it (kill -CONT \(pid)) or end it" }
 
     /// The participants that are reading, one on each line.
-    private var longReads: [String] {
+    private var longReads: [StyledText] {
         status.participants.compactMap { participant in
             guard let read = participant.oldestRead else { return nil }
             let stopped = participant.liveness == .stopped ? ", stopped" : ""
@@ -185,16 +202,16 @@ struct StatusText {
             let site = read.callSite.map { ", since \($0)" } ?? ""
             let who = "\(name) has been reading one moment for \(Self.time(read.age))\(site)"
             let held = read.heldFrames.map { $0 == 0 ? "" : ", and holds \($0.of("WAL frame")) back" } ?? ""
-            guard read.isPastLimit else { return "  \(who)\(held)" }
+            guard read.isPastLimit else { return StyledText("  \(who)\(held)") }
             let isStopped = participant.liveness == .stopped
             let advice = isStopped ? Self.advice(toStopped: participant.pid) : "end the read, or advance its snapshot"
-            return "  ! \(who)\(held): \(advice)"
+            return StyledText("  ! \(who)\(held): \(advice)", .warning)
         }
     }
 
     /// Other processes that hold the WAL back, and participants that do so by other means than a read. It is not known for how long a
     /// process has done so that is not a participant, so each such process is marked, except Litestream.
-    private var otherPins: [String] {
+    private var otherPins: [StyledText] {
         let readers = status.participants.filter { $0.oldestRead != nil }
         let pins = (status.wal?.pins ?? []).filter { pin in !readers.contains { pin.holder.isSame(as: $0) } }
         return pins.map { pin in
@@ -209,8 +226,8 @@ struct StatusText {
                 isStopped || isStranger
                 || LongRead.Limit().isPassed(age: pin.age ?? .zero, heldFrames: pin.heldFrames)
             let held = "\(pin.holder)\(stranger) holds \(pin.heldFrames.of("WAL frame")) back\(age)\(site)"
-            return
-                "  \(isWorthwhile ? "! " : "")\(held)\(isStopped ? ": \(Self.advice(toStopped: pin.holder.pid))" : "")"
+            let advice = isStopped ? ": \(Self.advice(toStopped: pin.holder.pid))" : ""
+            return isWorthwhile ? StyledText("  ! \(held)\(advice)", .warning) : StyledText("  \(held)\(advice)")
         }
     }
 

@@ -121,12 +121,8 @@ struct TopTable {
     }
 
     private static func style(_ participant: ParticipantStatus) -> TextStyle {
-        if participant.isOfOtherFile { return .bad }
-        return switch (participant.liveness, participant.state) {
-        case (.dead, _), (.stopped, .present), (.stopped, .joining), (.stopped, .settingUp): .bad
-        case (_, .suspended), (.unknown, _): .warning
-        default: participant.writing != nil ? .good : .plain
-        }
+        let style = StatusText.style(participant)
+        return style == .plain && participant.writing != nil ? .good : style
     }
 
     private static func age(_ seconds: TimeInterval) -> String {
