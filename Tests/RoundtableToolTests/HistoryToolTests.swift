@@ -91,8 +91,12 @@ import Testing
             try FileManager.default.removeItem(atPath: folder.path(name))
         }
         if isReplaced { #expect(rename(folder.path("b.db"), folder.path("a.db")) == 0) }
-        // What waits for the end is the end of its output.
-        #expect((try output.fileHandleForReading.readToEnd() ?? Data()).isEmpty)
+        // What waits for the end is the end of its output. The last line is the error.
+        let rest = String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
+        #expect(
+            rest.hasPrefix(#"{"error":{"exit_code":1,"message":"#) && rest.filter(\.isNewline).count == 1,
+            "\(rest)"
+        )
         process.waitUntilExit()
         #expect(process.terminationStatus == 1)
         let text = String(decoding: try errors.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)

@@ -44,7 +44,10 @@ import Testing
         #expect(retried.code == 1 && retried.errors.contains(missing), "\(retried)")
         let dropped = try Tool.run("outbox", "a.db", "drop", id, "--yes", in: folder)
         #expect(dropped.code == 0, "\(dropped)")
-        #expect(try Tool.run("outbox", "a.db", in: folder).output.hasPrefix(missing))
+        for arguments in [[], ["--json"]] {
+            let none = try Tool.run(["outbox", "a.db"] + arguments, in: folder)
+            #expect(none.code == 1 && none.errors.contains("a.db: \(missing)"), "\(none)")
+        }
         #expect(!FileManager.default.fileExists(atPath: folder.path("a.db-outbox")))
 
         // One that was made for an outbox, and holds none yet.
@@ -61,7 +64,8 @@ import Testing
         for verb in ["status", "doctor"] {
             #expect(try !Tool.run(verb, "a.db", in: folder).output.contains("outbox"))
         }
-        #expect(try Tool.run("outbox", "a.db", in: folder).output.hasPrefix("No outbox beside the database"))
+        let none = try Tool.run("outbox", "a.db", in: folder)
+        #expect(none.code == 1 && none.output.isEmpty && none.errors.contains("No outbox beside the database"))
     }
 
     @Test(arguments: ["box", "nofolder/box"])

@@ -18,6 +18,12 @@ struct Root: ParsableCommand {
               roundtable status app.db
               roundtable top app.db
               roundtable doctor app.db --check
+
+            With --json, each object has "format": 1, and what is not known is left out. An error is the last object on standard output, \
+            {"error":{"exit_code":…,"message":"…"},"format":1}, and a line on standard error, too. 'sql --json' prints rows alone.
+
+            Exit code: 0 when all is well; 1 when the verb failed, or what it was asked about is not there; 2 when that is there, and bad; 64 when \
+            the arguments are wrong; 128 + N when signal N ended it.
             """,
         version: "0.1.0",
         subcommands: [DemoCommand.self, DemoPeerCommand.self],
@@ -81,14 +87,22 @@ struct Root: ParsableCommand {
                 let isSentence = message.hasSuffix(".") || message.hasSuffix("?")
                 end("\(message)\(isSentence ? "" : ".")\(hint) Try '\(name) --help'.", code)
             }
-            end(ToolError.line(for: error), code)
+            end(ToolError.line(for: error), (error as? ToolError).map { ExitCode($0.exitCode) } ?? code)
         }
     }
 
     /// Ends the program with an error.
     private static func end(_ line: String, _ code: ExitCode) -> Never {
         Terminal.complain(line)
+        // What standard output cannot take is in the exit code.
+        if wantsErrorObject { _ = try? Terminal.writeIfRead(PrintedJSON.error(line, exitCode: code.rawValue)) }
         Foundation.exit(code.rawValue)
+    }
+
+    /// Whether an error is printed as an object, too. The rows of `sql` have the keys of their columns, and an error could pass for one.
+    private static var wantsErrorObject: Bool {
+        let arguments = CommandLine.arguments.dropFirst().prefix { $0 != "--" }
+        return arguments.contains("--json") && arguments.first != SQLCommand.configuration.commandName
     }
 
     /// The names of the verbs that the help shows.

@@ -2,6 +2,49 @@ import Foundation
 
 /// JSON as all verbs print it: sorted keys, dates of ISO 8601, and an escape for each character that could control a terminal.
 package enum PrintedJSON {
+    /// The version of the objects that verbs print. A later version may add keys without another number.
+    package static let format = 1
+
+    /// An object that a verb prints: the value with the key `format`.
+    ///
+    /// The parameters are those of ``text(_:isPretty:inSnakeCase:)``.
+    package static func object(
+        _ value: some Encodable,
+        isPretty: Bool = false,
+        inSnakeCase: Bool = false
+    ) -> String {
+        text(Numbered(value: value), isPretty: isPretty, inSnakeCase: inSnakeCase)
+    }
+
+    /// The object for an error that ends a verb.
+    package static func error(_ message: String, exitCode: Int32) -> String {
+        struct Failure: Encodable {
+            struct Reason: Encodable {
+                let message: String
+                let exitCode: Int32
+            }
+            let error: Reason
+        }
+        return object(Failure(error: Failure.Reason(message: message, exitCode: exitCode)), inSnakeCase: true)
+    }
+
+    private struct Numbered<Value: Encodable>: Encodable {
+        let value: Value
+
+        private enum CodingKeys: CodingKey { case format }
+
+        func encode(to encoder: any Encoder) throws {
+            try value.encode(to: encoder)
+            var container = encoder.container(keyedBy: CodingKeys.self)
+            try container.encode(PrintedJSON.format, forKey: .format)
+        }
+    }
+
+    /// A moment as ISO 8601 in UTC, with milliseconds.
+    package static func moment(_ date: Date) -> String {
+        date.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))
+    }
+
     /// - Parameters:
     ///   - value: a value that always encodes.
     ///   - isPretty: whether the text has several lines.

@@ -6,7 +6,12 @@ import RoundtableKernel
 /// An error of the tool itself.
 package struct ToolError: Error, Equatable, CustomStringConvertible {
     package let description: String
-    package init(_ description: String) { self.description = description }
+    /// 1: it failed; 2: what was found is bad; 128 and more: a signal ended it.
+    package let exitCode: Int32
+
+    package init(_ description: String, exitCode: Int32 = 1) {
+        (self.description, self.exitCode) = (description, exitCode)
+    }
 
     /// The one line that is printed for `error`.
     package static func line(for error: any Error) -> String {

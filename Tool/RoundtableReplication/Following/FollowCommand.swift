@@ -94,6 +94,6 @@ private final class FollowPrinter: Sendable {
             return
         }
         // If nobody reads the output any more, the follower goes on.
-        _ = try? Terminal.writeIfRead(PrintedJSON.text(status))
+        _ = try? Terminal.writeIfRead(PrintedJSON.object(status))
     }
 }

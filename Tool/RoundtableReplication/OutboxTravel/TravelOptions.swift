@@ -128,6 +128,6 @@ private final class TravelPrinter {
             return
         }
         // If nobody reads the output any more, the rounds go on.
-        _ = try? Terminal.writeIfRead(PrintedJSON.text(status))
+        _ = try? Terminal.writeIfRead(PrintedJSON.object(status))
     }
 }

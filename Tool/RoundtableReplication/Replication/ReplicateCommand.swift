@@ -160,6 +160,6 @@ private struct ReplicationPrinter: Sendable {
     func print(_ status: ReplicationStatus) {
         guard isJSON else { return Terminal.complain(ReplicationText.line(status, at: Date())) }
         // If nobody reads the output any more, the replication goes on.
-        _ = try? Terminal.writeIfRead(PrintedJSON.text(status))
+        _ = try? Terminal.writeIfRead(PrintedJSON.object(status))
     }
 }

@@ -49,14 +49,14 @@ final class RestoreEnding: Sendable {
             case .checking(let folder):
                 folder.remove()
                 clear()
-                say(signal)
+                Terminal.complain(text(signal))
                 // Not `exit`, whose handlers would run beside the thread that reads.
                 _exit(128 + signal)
             }
         }
     }
 
-    /// - throws: `ExitCode` when a signal was received.
+    /// - throws: `ToolError` when a signal was received.
     func running(_ run: ProgramRun) throws { try enter(.running(run)) }
     func waiting() throws { try enter(.waiting) }
     func checking(_ folder: StagingFolder) throws { try enter(.checking(folder)) }
@@ -69,11 +69,8 @@ final class RestoreEnding: Sendable {
         }
         guard let signal else { return }
         clear()
-        say(signal)
-        throw ExitCode(128 + signal)
+        throw ToolError(text(signal), exitCode: 128 + signal)
     }
 
-    private func say(_ signal: Int32) {
-        Terminal.complain("ended by signal \(signal): \(result).")
-    }
+    private func text(_ signal: Int32) -> String { "ended by signal \(signal): \(result)." }
 }

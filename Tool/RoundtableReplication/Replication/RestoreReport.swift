@@ -59,7 +59,7 @@ struct RestoreReport: Encodable {
         case waitingCommands = "waiting_commands"
     }
 
-    var json: String { PrintedJSON.text(self, isPretty: true) }
+    var json: String { PrintedJSON.object(self, isPretty: true) }
 
     var lines: [StyledText] {
         let wanted = at.map { ", the last not later than \($0)" } ?? ", the newest"

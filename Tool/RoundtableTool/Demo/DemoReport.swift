@@ -150,5 +150,5 @@ struct DemoReport: Codable, Equatable, Sendable {
         )
     }
 
-    var json: String { PrintedJSON.text(self, isPretty: true) }
+    var json: String { PrintedJSON.object(self, isPretty: true) }
 }

@@ -71,8 +71,7 @@ struct DoctorCommand: ParsableCommand {
             }
         } catch {
             let explained = OutboxPlace.explaining(error, path: path, folder: outboxFolder)
-            Terminal.complain(ToolError.line(for: explained ?? error))
-            throw ExitCode(2)
+            throw ToolError(ToolError.line(for: explained ?? error), exitCode: 2)
         }
         Terminal.write(report(diagnosis))
         switch diagnosis.severity {
@@ -88,6 +87,6 @@ struct DoctorCommand: ParsableCommand {
             let content: DoctorText.Content = isOutbox ? .none : check ? .checked : .notChecked
             return Terminal.dressed(DoctorText(diagnosis, content: content).lines)
         }
-        return PrintedJSON.text(diagnosis, isPretty: true)
+        return PrintedJSON.object(diagnosis, isPretty: true)
     }
 }

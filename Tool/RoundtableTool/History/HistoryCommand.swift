@@ -16,7 +16,7 @@ struct HistoryCommand: ParsableCommand {
 
             With --json, prints one JSON object a change: token, sequence, transaction, author, time, table, operation, key, \
             columns, old_values; the last line is {"token": …, "has_more": …}. When changes are missing after the token, the exit code is 2, \
-            and the line on standard error says where to continue.
+            and the error says where to continue.
 
             With --follow, further changes are printed as they are committed, until Ctrl-C, or until the output is not read any more.
 
@@ -117,15 +117,11 @@ struct HistoryCommand: ParsableCommand {
         } catch let error as HistoryError {
             let line = ToolError.line(for: error)
             switch error {
-            case .startOver:
-                Terminal.complain("\(fullPath): \(line)")
-                throw ExitCode(2)
-            case .notEnabled: Terminal.complain(advice(line, for: tables.first))
-            case .notTracked(_, let table): Terminal.complain(advice(line, for: table))
-            default:
-                Terminal.complain(line)
+            case .startOver: throw ToolError("\(fullPath): \(line)", exitCode: 2)
+            case .notEnabled: throw ToolError(advice(line, for: tables.first))
+            case .notTracked(_, let table): throw ToolError(advice(line, for: table))
+            default: throw ToolError(line)
             }
-            throw ExitCode(1)
         }
     }
 
@@ -148,12 +144,15 @@ struct HistoryCommand: ParsableCommand {
                 keeping: OldValuePolicy(columns: Set(keptColumns), includesUpdates: keepUpdates)
             )
             Terminal.complain("recording the changes of '\(enable)' from now on")
+            printDone(["enabled": enable])
         } else if let disable {
             try open().history.disable(for: disable)
+            printDone(["disabled": disable])
         } else if let dropConsumer {
             guard try open().history.dropConsumer(dropConsumer) else {
                 throw ToolError("\(fullPath): there is no consumer '\(dropConsumer)'. --consumers lists them.")
             }
+            printDone(["dropped_consumer": dropConsumer])
         } else if consumers {
             let list = try read { try DatabaseHistory.consumers(in: $0) }
             Terminal.write(
@@ -177,6 +176,10 @@ struct HistoryCommand: ParsableCommand {
                 json ? HistoryText.lines(page) : Terminal.dressed(HistoryText.table(page, in: Terminal.width))
             )
         }
+    }
+
+    private func printDone(_ what: [String: String]) {
+        if json { Terminal.write(PrintedJSON.object(what)) }
     }
 
     private func token(_ db: Database) throws -> HistoryToken? {

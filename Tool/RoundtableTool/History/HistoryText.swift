@@ -88,14 +88,14 @@ enum HistoryText {
         }.joined()
     }
 
-    private static func json(_ value: some Encodable) -> String { PrintedJSON.text(value, inSnakeCase: true) }
+    private static func json(_ value: some Encodable) -> String { PrintedJSON.object(value, inSnakeCase: true) }
 
     private struct Change: Encodable {
         let token: HistoryToken
         let sequence: Int64
         let transaction: Int64?
         let author: String?
-        let time: Double
+        let time: String
         let table: String
         let operation: String
         /// The key's values by column.
@@ -109,7 +109,7 @@ enum HistoryText {
             sequence = change.sequence
             transaction = change.transaction
             author = change.author
-            time = change.date.timeIntervalSince1970
+            time = PrintedJSON.moment(change.date)
             table = change.table
             operation = change.operation.rawValue
             key = Dictionary(zip(change.keyColumns, change.key.map(Value.init))) { first, _ in first }

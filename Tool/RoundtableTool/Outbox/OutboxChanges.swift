@@ -9,6 +9,13 @@ struct OutboxChanges {
     let place: OutboxPlace
     let author: String
     let isAsking: Bool
+    let isJSON: Bool
+
+    /// Reports what has become of an item: as a line on standard error, and for programs as an object.
+    private func report(_ outcome: String, of item: OutboxItems.Item, _ line: String) {
+        Terminal.complain(line)
+        if isJSON { Terminal.write(OutboxJSON.outcome(outcome, of: item)) }
+    }
 
     private func confirm(_ question: String) throws {
         guard isAsking else { return }
@@ -54,7 +61,7 @@ struct OutboxChanges {
             let database = try open()
             defer { try? database.close() }
             try database.outbox.retry(letter.id)
-            try tell(letter.id, OutboxText.name(letter), database, upTo: time)
+            try tell(item, letter.id, OutboxText.name(letter), database, upTo: time)
         case .file(let file):
             guard case .whole(let command) = file.kind else {
                 throw ToolError("\(file.path): \(file.state): \(file.reason). It cannot be applied: \(file.next).")
@@ -62,16 +69,24 @@ struct OutboxChanges {
             try place.checkIsWritable()
             try confirm("Take \(OutboxText.name(command)) from '\(command.sender)' back into the queue?")
             try place.files.takeBack(file)
+            guard place.existingDatabase != nil else {
+                return report("not_tried", of: item, "taken back: \(command.id)")
+            }
             Terminal.complain("taken back: \(command.id)")
-            guard place.existingDatabase != nil else { return }
             let database = try open()
             defer { try? database.close() }
-            try tell(command.id, OutboxText.name(command), database, upTo: time)
+            try tell(item, command.id, OutboxText.name(command), database, upTo: time)
         }
     }
 
     /// Waits for the outcome of a command, and reports it.
-    private func tell(_ id: UUID, _ name: String, _ database: SharedDatabase, upTo seconds: Double) throws {
+    private func tell(
+        _ item: OutboxItems.Item,
+        _ id: UUID,
+        _ name: String,
+        _ database: SharedDatabase,
+        upTo seconds: Double
+    ) throws {
         let time = RunningTime("waiting for the outcome")
         defer { time.end() }
         let outbox = try place.outbox(as: author)
@@ -79,36 +94,34 @@ struct OutboxChanges {
         repeat {
             let rest = max(.zero, end - .now)
             switch try outbox.outcome(of: id, within: min(rest, .milliseconds(200))) {
-            case .applied: return Terminal.complain("applied")
-            case .dropped: return Terminal.complain("dropped by another process")
+            case .applied: return report("applied", of: item, "applied")
+            case .dropped: return report("dropped", of: item, "dropped by another process")
             case .setAside(let reason, let error):
-                Terminal.complain("set aside again (\(reason.rawValue)): \(error.visibleLine). See: \(look(id))")
-                throw ExitCode(2)
+                let line = "set aside again (\(reason.rawValue)): \(error.visibleLine). See: \(look(id))"
+                throw ToolError(line, exitCode: 2)
             case .waiting, .noDatabase:
                 guard let retry = try database.outboxRetry(of: id) else { continue }
                 let times = retry.attempts == 1 ? "" : " (\(retry.attempts) tries)"
-                Terminal.complain(
+                throw ToolError(
                     """
                     failed again\(times), and is tried again at \(retry.next.formatted(.iso8601)): \(retry.error.visibleLine). See: \(look(id))
-                    """
+                    """,
+                    exitCode: 2
                 )
-                throw ExitCode(2)
             }
         } while ContinuousClock.now < end
         let limit = seconds.formatted()
+        let line: String
         switch place.service() {
         case .applied(let owners):
             let names = owners.map(\.name).joined(separator: ", ")
-            Terminal.complain(
+            line =
                 "not tried within \(limit) s, although \(names) applies commands: perhaps it does not know \(name), or is busy"
-            )
-        case .heldUp: Terminal.complain("not tried yet: the process that applies commands is suspended or stopped")
-        case .unowned:
-            Terminal.complain(
-                "not tried yet: no process runs that applies commands. \(Self.promise(name))"
-            )
-        case .unknown, nil: Terminal.complain("not tried within \(limit) s. \(Self.promise(name))")
+        case .heldUp: line = "not tried yet: the process that applies commands is suspended or stopped"
+        case .unowned: line = "not tried yet: no process runs that applies commands. \(Self.promise(name))"
+        case .unknown, nil: line = "not tried within \(limit) s. \(Self.promise(name))"
         }
+        report("not_tried", of: item, line)
     }
 
     private static func promise(_ name: String) -> String {
@@ -129,9 +142,10 @@ struct OutboxChanges {
             let database = try open()
             defer { try? database.close() }
             try database.outbox.drop(letter.id)
-            Terminal.complain("dropped \(letter.id)")
+            report("dropped", of: item, "dropped \(letter.id)")
         case .waiting(let command):
             try drop(command)
+            report("dropped", of: item, "dropped \(command.id)")
         case .file(let file):
             try place.checkIsWritable()
             let contents = file.isFolder ? " and all that is in it" : ""
@@ -139,7 +153,7 @@ struct OutboxChanges {
             guard try place.files.remove(file) else {
                 throw ToolError("\(file.path): the file does not exist any more. Nothing was removed.")
             }
-            Terminal.complain("removed \(file.path)")
+            report("removed", of: item, "removed \(file.path)")
         }
     }
 
@@ -167,7 +181,6 @@ struct OutboxChanges {
         guard outcome == .dropped else {
             throw ToolError("\(place.name): \(command.id): too late: \(outcome).")
         }
-        Terminal.complain("dropped \(command.id)")
     }
 
     private func drop(_ command: WaitingCommand, forAbsentDatabaseAt url: URL) throws {
@@ -187,7 +200,7 @@ struct OutboxChanges {
             """
         )
         switch try place.outbox(as: author).drop(command, forAbsentDatabaseAt: url) {
-        case .dropped: Terminal.complain("dropped \(command.id)")
+        case .dropped: break
         case .gone:
             throw ToolError(
                 "\(command.path): it does not exist any more: it was applied, or dropped by another process."

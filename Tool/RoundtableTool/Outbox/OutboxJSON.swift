@@ -5,10 +5,28 @@ import RoundtableToolSupport
 /// Commands as JSON for programs, one object on each line.
 enum OutboxJSON {
     /// Writes all items while it reads them.
-    static func write(_ items: OutboxItems) throws {
+    ///
+    /// - returns: whether there are any.
+    static func write(_ items: OutboxItems) throws -> Bool {
         var lines = LineBuffer()
-        try items.forEach { lines.append(raw: line($0)) }
+        var isEmpty = true
+        try items.forEach {
+            lines.append(raw: line($0))
+            isEmpty = false
+        }
         lines.flush()
+        return !isEmpty
+    }
+
+    /// What has become of a command or a file after `retry` or `drop`.
+    static func outcome(_ outcome: String, of item: OutboxItems.Item) -> String {
+        json(Outcome(id: item.id, path: item.id == nil ? item.path : nil, outcome: outcome))
+    }
+
+    private struct Outcome: Encodable {
+        let id: UUID?
+        let path: String?
+        let outcome: String
     }
 
     static func line(_ item: OutboxItems.Item) -> String {
@@ -19,14 +37,14 @@ enum OutboxJSON {
         }
     }
 
-    private static func json(_ value: some Encodable) -> String { PrintedJSON.text(value, inSnakeCase: true) }
+    private static func json(_ value: some Encodable) -> String { PrintedJSON.object(value, inSnakeCase: true) }
 
     private struct File: Encodable {
         let state: String
         let path: String
         let error: String
         let bytes: Int?
-        let changed: Double?
+        let changed: String?
         let next: String
         /// The id of the command, if the file is whole.
         var id: UUID?
@@ -36,7 +54,7 @@ enum OutboxJSON {
             path = file.path
             error = file.reason
             bytes = file.size
-            changed = file.changed?.timeIntervalSince1970
+            changed = file.changed.map(PrintedJSON.moment)
             next = file.next
             if case .whole(let command) = file.kind { id = command.id }
         }
@@ -48,14 +66,14 @@ enum OutboxJSON {
         let sender: String
         let command: String
         let version: Int
-        let submitted: Double
+        let submitted: String
         let payload: String?
         let payloadBase64: String?
         var file: String?
         var waitsFor: String?
         var behind: String?
-        var nextTry: Double?
-        var setAside: Double?
+        var nextTry: String?
+        var setAside: String?
         var reason: String?
         var attempts: Int?
         var newAttempts: Int?
@@ -67,12 +85,12 @@ enum OutboxJSON {
             sender = waiting.sender
             command = waiting.name
             version = waiting.version
-            submitted = waiting.submitted.timeIntervalSince1970
+            submitted = PrintedJSON.moment(waiting.submitted)
             (payload, payloadBase64) = Self.texts(waiting.payload)
             file = waiting.path
             attempts = waiting.attempts
             error = waiting.lastError
-            nextTry = waiting.nextTry?.timeIntervalSince1970
+            nextTry = waiting.nextTry.map(PrintedJSON.moment)
             switch waiting.waitsFor {
             case .owner: waitsFor = "owner"
             case .nextTry: waitsFor = "next_try"
@@ -88,14 +106,14 @@ enum OutboxJSON {
             sender = letter.sender
             command = letter.name
             version = letter.version
-            submitted = letter.submitted.timeIntervalSince1970
+            submitted = PrintedJSON.moment(letter.submitted)
             (payload, payloadBase64) = Self.texts(letter.payload)
-            setAside = letter.setAside.timeIntervalSince1970
+            setAside = PrintedJSON.moment(letter.setAside)
             reason = letter.reason.rawValue
             attempts = letter.attempts
             error = letter.newError ?? letter.error
             if letter.newAttempts > 0 { newAttempts = letter.newAttempts }
-            nextTry = letter.nextTry?.timeIntervalSince1970
+            nextTry = letter.nextTry.map(PrintedJSON.moment)
         }
 
         private static func texts(_ payload: Data) -> (String?, String?) {

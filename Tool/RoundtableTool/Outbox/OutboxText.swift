@@ -14,7 +14,9 @@ struct OutboxText {
     // MARK: All
 
     /// Writes all items while it reads them.
-    func write() throws {
+    ///
+    /// - returns: whether there are any.
+    func write() throws -> Bool {
         let columns: [(String, TextTable.Alignment)] = [
             ("id", .left), ("state", .left), ("sender", .left), ("command", .left), ("version", .right),
             ("submitted", .left), ("bytes", .right), ("tries", .right), ("why", .left),
@@ -22,6 +24,7 @@ struct OutboxText {
         var table = StreamedTable(columns: columns, orWhenEmpty: "(no commands)")
         var dates = DateTexts()
         var lines = LineBuffer()
+        var hasFiles = false
         try items.forEach { item in
             switch item {
             case .waiting(let command):
@@ -39,12 +42,14 @@ struct OutboxText {
             case .file(let file):
                 // Files come after all commands.
                 table.end()
+                hasFiles = true
                 let what = "! \(file.state): \(file.path): \(file.reason): \(file.next)"
                 lines.append(StyledText(what, .warning))
             }
         }
+        let isEmpty = table.isEmpty && !hasFiles
         let missing = items.place.missing
-        if table.isEmpty, let missing { return Terminal.write(Terminal.dressed(missing.visibleLine + "\n")) }
+        if isEmpty, missing != nil { return false }
         table.end()
         if let missing { for line in ["", StyledText(missing)] { lines.append(line) } }
         if items.place.existingDatabase == nil, items.place.folder != nil {
@@ -53,6 +58,7 @@ struct OutboxText {
             for line in ["", StyledText(what)] { lines.append(line) }
         }
         lines.flush()
+        return !isEmpty
     }
 
     /// The reason why a command waits.

@@ -38,7 +38,10 @@ struct OutboxItemsVerb: ParsableCommand {
 
             The action may also come first: 'roundtable outbox show app.db 5AC1'.
 
-            Exit code: 0 when all is well; 1 when something is wrong: no such command, no such outbox, too late to drop it, a database that cannot be \
+            With --json, prints one JSON object a command or file; 'retry' and 'drop' print its "outcome": "applied", "dropped", "removed", \
+            "not_tried".
+
+            Exit code: 0 when all is well; 1 when something is wrong: no such command, no outbox, too late to drop it, a database that cannot be \
             opened; 2 when 'show' finds a file that is damaged, unreadable or newer than this program, and when a command fails again after \
             'retry'. A 'retry' without an outcome in time is 0: the command is tried as soon as a program runs that has a handler for it.
 
@@ -132,15 +135,17 @@ struct OutboxItemsVerb: ParsableCommand {
             try OutboxItems(OutboxPlace(path: path, folder: folder), as: author)
         }
         guard let id else {
-            try RunningTime.show(reading) {
-                if json { try OutboxJSON.write(items) } else { try OutboxText(items).write() }
+            let isAny = try RunningTime.show(reading) {
+                try json ? OutboxJSON.write(items) : OutboxText(items).write()
             }
-            if json, let missing = items.place.missing { Terminal.complain("\(items.place.name): \(missing)") }
             if let problem = items.problem {
                 throw ToolError(
                     "\(problem) Only the files are shown: what was set aside, and what failed, is in the database."
                 )
             }
+            guard let missing = items.place.missing else { return }
+            if !isAny { throw ToolError("\(items.place.name): \(missing)") }
+            if json { Terminal.complain("\(items.place.name): \(missing)") }
             return
         }
         let item = try RunningTime.show(reading) { try items.find(id) }
@@ -150,7 +155,7 @@ struct OutboxItemsVerb: ParsableCommand {
             Terminal.write(json ? OutboxJSON.line(item) : Terminal.dressed(OutboxText(items).details(item)))
             if case .file(let file) = item, file.isProblem { throw ExitCode(2) }
         case .retry, .drop:
-            let changes = OutboxChanges(place: items.place, author: author, isAsking: !yes)
+            let changes = OutboxChanges(place: items.place, author: author, isAsking: !yes, isJSON: json)
             if action == .drop { return try changes.drop(item) }
             try changes.retry(item, waiting: wait ?? Self.defaultWait)
         }

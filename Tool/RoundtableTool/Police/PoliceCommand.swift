@@ -201,7 +201,13 @@ struct PoliceCommand: ParsableCommand {
             let exit = hasEndedByItself ? police.exit(of: subject) : nil
             terminal?.takeBack()
             Terminal.write(json ? PoliceText.json(report) : Terminal.dressed(PoliceText(report).lines))
-            try finish(report, exit, end.wait(until: .now()))
+            do {
+                try finish(report, exit, end.wait(until: .now()))
+            } catch let error as ToolError where json {
+                // The report stays the one object on standard output.
+                Terminal.complain(error.description)
+                throw ExitCode(error.exitCode)
+            }
         }
 
         private func finish(

@@ -37,5 +37,5 @@ struct PoliceText {
 
     private static func count(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }
 
-    static func json(_ report: PoliceReport) -> String { PrintedJSON.text(report, isPretty: true, inSnakeCase: true) }
+    static func json(_ report: PoliceReport) -> String { PrintedJSON.object(report, isPretty: true, inSnakeCase: true) }
 }

@@ -64,14 +64,13 @@ struct QuarantineCommand: AsyncParsableCommand {
         defer { signals.ignore() }
         do {
             let report = QuarantineReport(path: url.path, quarantined: try await moving.value.path)
-            Terminal.write(json ? PrintedJSON.text(report, isPretty: true) : Terminal.dressed(report.text))
+            Terminal.write(json ? PrintedJSON.object(report, isPretty: true) : Terminal.dressed(report.text))
         } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY {
             let text = ToolError.line(for: error).prefix { $0 != "\n" }
             let what = text.firstRange(of: ". Raise").map { text[..<$0.lowerBound] } ?? text
             throw ToolError("\(what). Nothing was changed. Try again after that, or give a longer --timeout.")
         } catch is CancellationError {
-            Terminal.complain("\(url.path): ended: nothing has changed.")
-            throw ExitCode(128 + SIGINT)
+            throw ToolError("\(url.path): ended: nothing has changed. Run it again.", exitCode: 128 + SIGINT)
         }
     }
 }

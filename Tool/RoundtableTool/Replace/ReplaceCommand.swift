@@ -106,8 +106,7 @@ struct ReplaceCommand: AsyncParsableCommand {
         } catch is CancellationError {
             progress.clear()
             let number = received.withLock { $0 } ?? SIGINT
-            Terminal.complain("\(url.path): ended: nothing has changed.")
-            throw ExitCode(128 + number)
+            throw ToolError("\(url.path): ended: nothing has changed. Run it again.", exitCode: 128 + number)
         } catch let error as DatabaseError {
             progress.clear()
             throw Self.unchanged(error, database.path, sourceURL.path)
@@ -205,5 +204,5 @@ struct ReplaceReport: Encodable {
         "\(path): has the content of \(source) (\(bytes.byteSize)), after \(seconds.seconds).\n"
     }
 
-    var json: String { PrintedJSON.text(self, isPretty: true) }
+    var json: String { PrintedJSON.object(self, isPretty: true) }
 }

@@ -14,8 +14,8 @@ struct SnapshotCommand: ParsableCommand {
 
             With --watch, shows it again whenever it is replaced or removed, by any process, until Ctrl-C.
 
-            Exit code: 0 when there is a value; 1 when there is no file, or it cannot be read; 2 when it is damaged, or of a newer format. With \
-            --watch, 0.
+            Exit code: 0 when there is a value; 1 when there is no file, it is no snapshot file, or it cannot be read; 2 when it is damaged, \
+            or of a newer format. With --watch, 0.
 
             Examples:
               roundtable snapshot widget.snapshot
@@ -60,6 +60,7 @@ struct SnapshotCommand: ParsableCommand {
         case .none:
             if !json, !value { Terminal.complain(report.complaint) }
             throw ExitCode(1)
+        case .foreign: throw ExitCode(1)
         case .damaged, .tooNew: throw ExitCode(2)
         }
     }

@@ -5,7 +5,7 @@ import RoundtableToolSupport
 /// The report about a snapshot file.
 struct SnapshotReport {
     enum Outcome: String, Encodable {
-        case none, damaged, value
+        case none, foreign, damaged, value
         case tooNew = "too_new"
     }
 
@@ -36,7 +36,7 @@ struct SnapshotReport {
             (outcome, problem, header, bytes) = (.none, "there is no such file", nil, nil)
             next = "Start the program that publishes it, or check the path"
         case .damaged(let damage, let found):
-            (outcome, problem, header, bytes) = (.damaged, "\(damage)", found, nil)
+            (outcome, problem, header, bytes) = (damage == .foreign ? .foreign : .damaged, "\(damage)", found, nil)
             next = Self.next(after: damage)
         case .newerFormat(let found):
             let problem = "it is of format \(found.format), which this program does not know"
@@ -80,7 +80,7 @@ struct SnapshotReport {
         if let header {
             facts += [
                 ("version", "\(header.version)"), ("sequence", Int(clamping: header.sequence).grouped),
-                ("written", "\(date(header).formatted(Self.dateStyle)), \(age(header))"),
+                ("written", "\(PrintedJSON.moment(date(header))), \(age(header))"),
                 ("writer", header.writer),
                 ("size", "\(Int(clamping: header.length).grouped) bytes, \(encoding(header))"),
             ]
@@ -91,8 +91,6 @@ struct SnapshotReport {
     }
 
     private func date(_ header: SnapshotHeader) -> Date { Date(timeIntervalSince1970: Double(header.time) / 1e9) }
-
-    private static let dateStyle = Date.ISO8601FormatStyle(includingFractionalSeconds: true)
 
     private func age(_ header: SnapshotHeader) -> String {
         let age = -date(header).timeIntervalSinceNow
@@ -147,17 +145,14 @@ struct SnapshotReport {
     // MARK: For programs
 
     func json(onOneLine: Bool) throws -> String {
-        // All objects have the same keys.
-        var fields: [String: Any] = [
-            "path": path, "outcome": outcome.rawValue, "problem": problem ?? NSNull(), "next": next ?? NSNull(),
-            "format": NSNull(), "version": NSNull(), "sequence": NSNull(), "time": NSNull(), "writer": NSNull(),
-            "bytes": NSNull(), "encoding": NSNull(), "value": NSNull(),
-        ]
+        var fields: [String: Any] = ["format": PrintedJSON.format, "path": path, "outcome": outcome.rawValue]
+        fields["problem"] = problem
+        fields["next"] = next
         if let header {
-            fields["format"] = header.format
+            fields["file_format"] = header.format
             fields["version"] = header.version
             fields["sequence"] = header.sequence
-            fields["time"] = date(header).formatted(Self.dateStyle)
+            fields["time"] = PrintedJSON.moment(date(header))
             fields["writer"] = header.writer
             fields["bytes"] = header.length
             switch header.encoding {
@@ -181,6 +176,7 @@ extension SnapshotReport.Outcome {
     fileprivate var words: String {
         switch self {
         case .none: "none"
+        case .foreign: "no snapshot file"
         case .damaged: "damaged"
         case .tooNew: "too new"
         case .value: "a whole value"
@@ -191,7 +187,7 @@ extension SnapshotReport.Outcome {
         switch self {
         case .value: .plain
         case .none: .warning
-        case .damaged, .tooNew: .bad
+        case .foreign, .damaged, .tooNew: .bad
         }
     }
 }

@@ -82,5 +82,5 @@ struct StatusCommand: AsyncParsableCommand {
         json ? encoded(outbox) : Terminal.dressed(outbox.lines(at: Date()))
     }
 
-    private func encoded(_ value: some Encodable) -> String { PrintedJSON.text(value, isPretty: watch == nil) }
+    private func encoded(_ value: some Encodable) -> String { PrintedJSON.object(value, isPretty: watch == nil) }
 }

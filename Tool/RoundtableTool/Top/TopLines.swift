@@ -85,7 +85,7 @@ struct TopJSON: Encodable {
         let tables: [String]?
     }
 
-    let time: Date
+    let time: String
     let interval: Double?
     let commits: Double?
     let isExact: Bool?
@@ -104,7 +104,7 @@ struct TopJSON: Encodable {
     /// nil before the first sample.
     init?(_ model: TopModel) {
         guard let sample = model.sample else { return nil }
-        time = sample.date
+        time = PrintedJSON.moment(sample.date)
         interval = model.rates.interval
         commits = model.rates.commits?.perSecond
         isExact = model.rates.commits?.isExact
@@ -117,13 +117,12 @@ struct TopJSON: Encodable {
                 isExact: rate?.isExact
             )
         }
-        let format = Date.ISO8601FormatStyle(includingFractionalSeconds: true)
         changes = model.changes.map { change in
             Change(
                 sequence: change.sequence,
                 author: change.author,
                 pid: change.pid,
-                time: change.time.formatted(format),
+                time: PrintedJSON.moment(change.time),
                 tables: change.tables == .fullDatabase ? nil : change.tables.names
             )
         }
@@ -131,7 +130,7 @@ struct TopJSON: Encodable {
         status = sample.status
     }
 
-    var line: String { PrintedJSON.text(self) }
+    var line: String { PrintedJSON.object(self) }
 }
 
 extension DatabaseChange.Tables {

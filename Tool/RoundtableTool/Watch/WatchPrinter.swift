@@ -79,11 +79,11 @@ struct WatchFormat {
             tables: change.tables == .fullDatabase ? nil : change.tables.names,
             derivedTables: change.tables.derivedTables.sorted(),
             foreign: !change.isOwn,
-            time: change.time,
+            time: PrintedJSON.moment(change.time),
             detail: change.detail,
             commits: commits(in: change)
         )
-        return PrintedJSON.text(line)
+        return PrintedJSON.object(line)
     }
 
     /// The number of commits that a change stands for; nil when it is not known.
@@ -104,33 +104,13 @@ struct WatchFormat {
         /// The changed tables that belong to derived tables.
         let derivedTables: [String]
         let foreign: Bool
-        let time: Date
+        let time: String
         let detail: DatabaseChange.Detail
         let commits: UInt64?
 
         enum CodingKeys: String, CodingKey {
-            case sequence, author, pid, tables
-            case derivedTables = "derived_table_tables"
-            case foreign, time, detail, commits
-        }
-
-        func encode(to encoder: any Encoder) throws {
-            var container = encoder.container(keyedBy: CodingKeys.self)
-            try container.encode(sequence, forKey: .sequence)
-            // A missing value is written as null, so that all lines have the same keys.
-            try container.encode(author, forKey: .author)
-            try container.encode(pid, forKey: .pid)
-            if let tables {
-                try container.encode(tables, forKey: .tables)
-            } else {
-                try container.encode("*", forKey: .tables)
-            }
-            try container.encode(derivedTables, forKey: .derivedTables)
-            try container.encode(foreign, forKey: .foreign)
-            let format = Date.ISO8601FormatStyle(includingFractionalSeconds: true)
-            try container.encode(time.formatted(format), forKey: .time)
-            try container.encode(detail, forKey: .detail)
-            try container.encode(commits, forKey: .commits)
+            case sequence, author, pid, tables, foreign, time, detail, commits
+            case derivedTables = "derived_tables"
         }
     }
 }
