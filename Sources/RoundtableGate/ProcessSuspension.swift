@@ -115,15 +115,12 @@ package final class ProcessSuspension: Sendable {
 
     package func suspend(_ gate: SuspensionGate, until deadline: Nanoseconds) -> SuspensionReport {
         let began = MonotonicClock.now
-        let gates = gate.withDependents
-        for gate in gates {
-            _ = gate.request { requests in
-                requests.own.isSuspended = true
-                requests.own.protections = requests.own.protections.filter { $0.value.isBacked }
-            }
+        _ = gate.requestAll { requests in
+            requests.own.isSuspended = true
+            requests.own.protections = requests.own.protections.filter { $0.value.isBacked }
         }
         defer { assertions.endIfIdle(until: deadline) }
-        let reports = close(gates, until: deadline, since: began)
+        let reports = close(gate.withDependents, until: deadline, since: began)
         return reports.first { !$0.isReleased } ?? reports.first { $0.outcome != .released } ?? reports[0]
     }
 

@@ -61,6 +61,9 @@ package final class SuspensionGate: Sendable {
     /// `gateInterruptsWrites` leaves the gate.
     private let interrupting = NSRecursiveLock()
 
+    /// Held while the requests of this gate and its dependents change, so that the changes come in one order.
+    private let changing = NSRecursiveLock()
+
     package init(
         path: String,
         policy: SuspensionPolicy,
@@ -90,18 +93,29 @@ package final class SuspensionGate: Sendable {
 
     var presentFollowers: [any GateFollower] { followers.withLock { $0.all } }
 
-    /// Adds the gate of a database whose writes take the turns of this one (rule W14). It is suspended with this one from now on.
+    /// Adds the gate of a database that takes the turns of this one (rule W14). It is suspended and protected with this one from now on.
     package func add(dependent: SuspensionGate) {
-        let isSuspended = state.withLock { state in
-            state.dependents.append(WeakGate(gate: dependent))
-            return state.machine.requests.own.isSuspended
+        changing.withLock {
+            let own = state.withLock { state in
+                state.dependents.removeAll { $0.gate == nil }
+                state.dependents.append(WeakGate(gate: dependent))
+                return state.machine.requests.own
+            }
+            _ = dependent.request { $0.own = own }
         }
-        if isSuspended { _ = dependent.request { $0.own.isSuspended = true } }
     }
 
     /// This gate, and those that are suspended with it.
     var withDependents: [SuspensionGate] {
-        [self] + state.withLock { $0.dependents.compactMap(\.gate) }.flatMap(\.withDependents)
+        let dependents = state.withLock { $0.dependents }
+        return dependents.isEmpty ? [self] : [self] + dependents.compactMap(\.gate).flatMap(\.withDependents)
+    }
+
+    /// Changes the requests, also those of the dependents.
+    ///
+    /// - returns: the gates that must be opened.
+    func requestAll(_ body: (inout SuspensionRequests) -> Void) -> [SuspensionGate] {
+        changing.withLock { withDependents.filter { $0.request(body) } }
     }
 
     /// Whether the gate is closed.
@@ -256,7 +270,7 @@ package final class SuspensionGate: Sendable {
     /// Changes the requests, also those of the dependents. If this opens the gate, everything that belongs to opening has happened on return.
     /// If it closes the gate, the visits are still inside.
     package func change(_ body: (inout SuspensionRequests) -> Void) {
-        for gate in withDependents where gate.request(body) { gate.open() }
+        for gate in requestAll(body) { gate.open() }
     }
 
     /// Closes the gate for good, and aborts what runs inside, without waiting for it. It is no suspension, so none is reported.

@@ -290,7 +290,7 @@ package final class WriterConnection: @unchecked Sendable {
     /// - parameter deadline: when the wait ends at the latest; nil: as the busy mode says.
     /// - parameter priority: the priority of the ticket (rule T3), which may change at any moment; nil: that of the participant.
     /// - returns: false when `body` was not run, because the gate closed during the wait.
-    /// - throws: what `body` throws.
+    /// - throws: what `body` throws. Its `SQLITE_BUSY` names the holder of the lock.
     func withTurn(
         _ db: Database,
         at site: CallSite?,
@@ -322,7 +322,7 @@ package final class WriterConnection: @unchecked Sendable {
             busyHandler.end()
             releaseTurn(db)
         }
-        try body()
+        try namingObstacles(body)
         return true
     }
 

@@ -146,27 +146,33 @@ final class CommitRecorder {
         settle(.void)
         // Statements that failed may have left tables.
         tables.removeAll()
-        guard !asideTables.isEmpty || isAsideUnknown else { return }
+        guard owesAnnouncement else { return }
         // Records are reserved under the main database's lock. If another connection holds it, the tables wait for the end of the next
         // turn.
         guard sqlite3_exec(connection, "BEGIN IMMEDIATE", nil, nil, nil) == SQLITE_OK else { return }
         asideTables.forEach { tables.insert($0) }
         if isAsideUnknown { tables.mayBeMore = true }
-        asideTables = []
-        isAsideUnknown = false
         // This transaction writes nothing, so it must not be refused.
         isAnnouncing = true
         defer { isAnnouncing = false }
-        // The commit hook reserves the record.
-        sqlite3_exec(connection, "COMMIT", nil, nil, nil)
+        // The commit hook reserves the record. A gate that closes may veto the commit.
+        guard sqlite3_exec(connection, "COMMIT", nil, nil, nil) == SQLITE_OK else {
+            if sqlite3_get_autocommit(connection) == 0 { sqlite3_exec(connection, "ROLLBACK", nil, nil, nil) }
+            return
+        }
+        asideTables = []
+        isAsideUnknown = false
         settle(.aside)
     }
+
+    /// Whether commits to attached databases are not announced yet.
+    var owesAnnouncement: Bool { !asideTables.isEmpty || isAsideUnknown }
 
     /// Notes a commit of another connection to an attached database. It is announced when the turn ends.
     func noteAside(_ changed: DatabaseChange.Tables) {
         switch changed {
         case .fullDatabase: isAsideUnknown = true
-        case .some(let names): asideTables += names
+        case .some(let names): asideTables += names.subtracting(asideTables)
         }
     }
 

@@ -15,7 +15,26 @@ extension Seat {
             role: .readWrite,
             settings: options.turnSettings,
             access: file.access,
-            stop: gate.waits
+            stop: gate.waits,
+            outer: options.turnsOf.map { Seat(ofLender: $0, as: author, options: options, gate: gate) }
+        )
+    }
+
+    /// A seat for the turns of another database (rule T14), whose control block its own participants have made.
+    private convenience init(
+        ofLender lender: SharedDatabase,
+        as author: String,
+        options: SharedDatabase.Options,
+        gate: SuspensionGate
+    ) {
+        self.init(
+            databasePath: lender.path,
+            author: author,
+            role: .readWrite,
+            settings: options.turnSettings,
+            access: nil,
+            stop: gate.waits,
+            outer: lender.lender.map { Seat(ofLender: $0, as: author, options: options, gate: gate) }
         )
     }
 

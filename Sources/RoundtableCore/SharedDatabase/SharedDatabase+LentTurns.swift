@@ -1,15 +1,15 @@
 import GRDB
 import RoundtableGate
 import RoundtableKernel
+import Synchronization
 
-// Rule W14: A database that takes the turns of another one (`turnsOf`) writes inside of that one's gate, on the queue of its writer connection,
-// and with its turn, which come before its own. So a participant never waits for the other database's turn while it holds its own. It takes
-// no lock of the other database's file: the turn is a courtesy, and a writer without it waits for SQLite's lock. What it has committed is an
-// aside commit of the other database if that has databases attached (R2), announced before the turn is released. The gates are requested to
-// close and to open together.
+// Rule W14: A database that takes the turns of another one (`turnsOf`) has a seat at that one's control block (T14), for the turn alone. It
+// takes no lock of the other file for its writes. What it has committed is announced as an aside commit of the other database (R2), in a turn
+// of that one's participant in the same process, if that has a database attached; commits that come meanwhile are announced together. The
+// gates are requested to close and to open together, and are protected together.
 
 extension SharedDatabase.Options {
-    /// Another database of this process, with whose turns this one is written. nil, the default: this one has turns of its own.
+    /// Another database of this process, with whose turns this one is written. nil, the default: this one has turns of its own alone.
     ///
     /// It is for two files that are written in one transaction by some connections (`ATTACH`), and separately by others. With the same
     /// turns, neither waits for the other at SQLite's locks. Both are suspended together. See <doc:SecondDatabase>.
@@ -31,66 +31,51 @@ extension SharedDatabase {
         return .failed(DatabaseError.turnIsTaken(path, lender.path))
     }
 
-    /// Waits until the gate is open, and that of the database whose turns this one takes.
-    func waitUntilOpen() {
-        gate.waitUntilOpen()
-        lender?.waitUntilOpen()
+    /// Announces commits to a database that takes the turns of this one, to observers of this one in all processes. Safe from any thread.
+    func announce(_ tables: DatabaseChange.Tables) {
+        if tables.isEmpty { return }
+        let isFirst = announcements.withLock { announcements in
+            guard announcements.areNeeded else { return false }
+            defer { announcements.tables = announcements.tables?.union(tables) ?? tables }
+            return announcements.tables == nil
+        }
+        if isFirst { announceSoon(Backoff(.milliseconds(50), upTo: .seconds(10))) }
     }
 
-    func waitUntilOpen() async throws {
-        try await gate.waitUntilOpen()
-        try await lender?.waitUntilOpen()
-    }
-
-    /// Runs a write of another database with the turn of this one. Call it on the queue of the other one's writer.
-    ///
-    /// - Parameters:
-    ///   - priorities: those of the writes of the other database that wait.
-    ///   - body: receives the writer connection of this database, outside of a transaction.
-    /// - returns: why `body` has not run; nil when it has.
-    func lendTurn(
-        for write: Write,
-        _ priorities: WaitingPriorities,
-        _ cancellation: WaitCancellation?,
-        _ body: (Database) throws -> Void
-    ) rethrows -> Refusal? {
-        let (visit, queue): (UInt64, DatabaseQueue)
-        do { (visit, queue) = try admit(write) } catch { return error }
-        return try queue.inDatabase { db in
-            var waits = true
-            func hasWaited() {
-                if waits { endWaiting(write) }
-                waits = false
+    /// - parameter backoff: how long to wait before the next attempt if another connection holds SQLite's write lock.
+    private func announceSoon(_ backoff: Backoff) {
+        let write = Write(site: nil, waits: true, priority: .default)
+        // It fails when the database was closed. Nobody observes it here then, and others see the commits with the next one.
+        onWriterLater(write, failed: { [weak self] _, _ in _ = self?.announcements.withLock { $0.take() } }) {
+            [weak self] db in
+            guard let self, let recorder = writer.recorder else { return }
+            // Databases are attached when a connection is prepared. If this cannot be read, a superfluous notification is the smaller harm.
+            let areNeeded = (try? db.hasAttachedDatabases) != false
+            let tables = announcements.withLock { announcements in
+                announcements.areNeeded = areNeeded
+                return announcements.take()
             }
-            defer { hasWaited() }
-            guard let started = gate.start(visit) else {
-                gate.leave(visit)
-                return .turnedBack
+            guard areNeeded else { return }
+            if let tables {
+                recorder.noteAside(tables)
+                observatory.notifyWriter(tables)
             }
-            writer.beginAccess()
-            defer { writer.leaveGate(visit, db, nil) }
-            let hasRun = try writer.withTurn(
-                db,
-                at: write.site,
-                since: started,
-                until: write.deadline,
-                cancellation: cancellation,
-                priority: { [waitingPriorities, priorities].compactMap { $0.mostUrgent?.rawValue }.min() }
-            ) {
-                hasWaited()
-                try body(db)
-            }
-            return hasRun ? nil : .turnedBack
+            recorder.endTurn()
+            if recorder.owesAnnouncement { backoff.retry { [weak self] in self?.announceSoon($0) } }
         }
     }
+}
 
-    /// Notifies the observers of this database of a commit to a database that may be attached to it. Call it on the writer's queue, with the
-    /// turn. Other participants learn of it when the turn ends.
-    func noteCommitToAttached(_ db: Database, _ tables: DatabaseChange.Tables) {
-        // If this cannot be read, a superfluous notification is the smaller harm.
-        guard !tables.isEmpty, (try? db.hasAttachedDatabases) != false else { return }
-        writer.recorder?.noteAside(tables)
-        observatory.notifyWriter(tables)
+/// The commits to databases that take the turns of another one, which that one's observers do not know of yet.
+struct Announcements: Sendable {
+    /// nil: there are none.
+    var tables: DatabaseChange.Tables?
+    /// Whether the other database has one attached.
+    var areNeeded = true
+
+    mutating func take() -> DatabaseChange.Tables? {
+        defer { tables = nil }
+        return tables
     }
 }
 

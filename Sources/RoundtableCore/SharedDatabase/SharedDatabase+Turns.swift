@@ -68,7 +68,7 @@ extension SharedDatabase {
             case .turnedBack: break
             }
             guard write.waits else { return try refuse(DatabaseError.suspended(path)) }
-            waitUntilOpen()
+            gate.waitUntilOpen()
         }
     }
 
@@ -80,7 +80,7 @@ extension SharedDatabase {
         while true {
             if let result = try await attempt() { return result }
             guard write.waits else { throw DatabaseError.suspended(path) }
-            try await waitUntilOpen()
+            try await gate.waitUntilOpen()
         }
     }
 
@@ -108,9 +108,8 @@ extension SharedDatabase {
         }
     }
 
-    /// Calls `body` when the gate is open, and that of the database whose turns this one takes, immediately or on a thread of the system.
+    /// Calls `body` when the gate is open, immediately or on a thread of the system.
     func whenOpen(_ body: @escaping @Sendable () -> Void) {
-        if !gate.isClosed, let lender { return lender.whenOpen(body) }
         let waiter = gate.onChange { DispatchQueue.global().async(execute: body) }
         if !gate.isClosed, gate.cancel(waiter) { body() }
     }
@@ -233,25 +232,8 @@ extension SharedDatabase {
         cancellation: WaitCancellation? = nil,
         _ body: () throws -> Void
     ) rethrows -> Refusal? {
-        guard let lender else { return try writingNow(db, write, visit, cancellation, body) }
-        var refusal: Refusal?
-        let refused = try lender.lendTurn(for: write, waitingPriorities, cancellation) { other in
-            defer { if let tables = writer.recorder?.takeCommitted() { lender.noteCommitToAttached(other, tables) } }
-            refusal = try writingNow(db, write, visit, cancellation, body)
-        }
-        guard let refused else { return refusal }
-        gate.leave(visit)
-        endWaiting(write)
-        return refused
-    }
-
-    private func writingNow(
-        _ db: Database,
-        _ write: Write,
-        _ visit: UInt64,
-        _ cancellation: WaitCancellation?,
-        _ body: () throws -> Void
-    ) rethrows -> Refusal? {
+        // Others may read what was committed, so it is announced when the turn has been released.
+        defer { if let lender, let tables = writer.recorder?.takeCommitted() { lender.announce(tables) } }
         var waits = true
         func hasWaited() {
             if waits { endWaiting(write) }
@@ -286,7 +268,7 @@ extension SharedDatabase {
                     hasWaited()
                     if meter != nil { measured = MeasuredWrite(turnBegan: MonotonicClock.now) }
                     defer { if meter != nil { measured?.hasCommitted = writer.hasCommitted } }
-                    try writer.namingObstacles(body)
+                    try body()
                 }
             }
             return hasRun ? nil : .turnedBack

@@ -59,6 +59,7 @@ public final class SharedDatabase: Sendable {
     let parking = Parking()
     /// The database whose turns the writes of this one take (rule W14).
     let lender: SharedDatabase?
+    let announcements = Mutex(Announcements())
     let sharedCommits = SharedCommits()
     let waitingPriorities = WaitingPriorities()
     let handles = RawHandles()

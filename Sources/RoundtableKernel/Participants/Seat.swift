@@ -59,6 +59,10 @@ package final class Seat: @unchecked Sendable {
     package let settings: TurnSettings
     private let access: FileAccess?
     private let stop: WaitCancellation?
+    // Rule T14: A participant that takes the turns of another database, too, has a slot in that one's control block. It takes that turn before
+    // its own, and releases it after that, so that nobody waits for the other turn while holding the one of this database.
+    /// The seat at the control block of another database, whose turn comes before the own one (rule T14). It is used as this seat is.
+    private let outer: Seat?
     private let shared = Mutex(Shared())
     private let changeCount = Atomic<UInt64>(0)
     /// When `mayHaveMoved` last compared the block with the file in its place.
@@ -79,15 +83,18 @@ package final class Seat: @unchecked Sendable {
     ///
     /// - parameter access: the permissions of a new control block; nil leaves them to the umask.
     /// - parameter stop: ends waits for the turn as long as it is cancelled.
+    /// - parameter outer: a seat of another database, whose turn is taken before the own one.
     package init(
         databasePath: String,
         author: String,
         role: ParticipantTraits.Role,
         settings: TurnSettings,
         access: FileAccess?,
-        stop: WaitCancellation? = nil
+        stop: WaitCancellation? = nil,
+        outer: Seat? = nil
     ) {
         self.stop = stop
+        self.outer = outer
         self.databasePath = databasePath
         self.author = author
         self.role = role
@@ -133,6 +140,21 @@ package final class Seat: @unchecked Sendable {
         isWriteLockFree: () -> Bool,
         priority: () -> UInt8? = { nil }
     ) -> Outcome {
+        var now = now
+        if let outer {
+            let outcome = outer.takeTurn(
+                at: now,
+                until: deadline,
+                callSite: callSite,
+                keepsPlace: keepsPlace,
+                cancellation: cancellation,
+                limit: limit,
+                isWriteLockFree: isWriteLockFree,
+                priority: priority
+            )
+            if outcome == .timedOut || outcome == .cancelled { return outcome }
+            now = MonotonicClock.now
+        }
         guard let place = seated(now: now), let taker = place.taker else { return .uncoordinated }
         if taker.hasTurn { return .acquired }
         record(callSite, place.participant)
@@ -150,8 +172,9 @@ package final class Seat: @unchecked Sendable {
         if settingUp, outcome != .acquired { place.participant.setState(.present) }
         switch outcome {
         case .acquired: return .acquired
-        case .timedOut: return .timedOut
-        case .cancelled: return .cancelled
+        case .timedOut, .cancelled:
+            outer?.releaseTurn()
+            return outcome == .timedOut ? .timedOut : .cancelled
         case .uncoordinated: return .uncoordinated
         }
     }
@@ -160,6 +183,7 @@ package final class Seat: @unchecked Sendable {
     ///
     /// - parameter continuing: whether another write may follow immediately. A pause that is known to come ends the slice (rule T5).
     package func releaseTurn(settingUp: Bool = false, continuing: Bool = true) {
+        defer { outer?.releaseTurn(continuing: continuing) }
         guard let place, let taker = place.taker, taker.hasTurn else { return }
         if settingUp { place.participant.setState(.present) }
         // A lost slot is not written to (rule P6). The next turn detects the loss and rejoins.
@@ -173,16 +197,20 @@ package final class Seat: @unchecked Sendable {
     }
 
     /// Whether the turn should be released, because the slice is over and other participants wait. Called within the turn.
-    package func isTurnDue(at now: Nanoseconds) -> Bool { place?.taker?.isDue(at: now) ?? false }
+    package func isTurnDue(at now: Nanoseconds) -> Bool {
+        place?.taker?.isDue(at: now) == true || outer?.isTurnDue(at: now) == true
+    }
 
     /// Shows other participants the line of code that runs within the turn. Called within the turn.
     package func show(_ callSite: CallSite?) {
         if let place { record(callSite, place.participant) }
+        outer?.show(callSite)
     }
 
     /// Raises the priority of the ticket with which the participant waits (rule T3). Safe from any thread.
     package func raisePriority(to priority: UInt8) {
         shared.withLock { $0.participant?.raisePriority(to: priority) }
+        outer?.raisePriority(to: priority)
     }
 
     /// Shows other participants whether this one is suspended. Safe from any thread.
@@ -191,6 +219,7 @@ package final class Seat: @unchecked Sendable {
             $0.isSuspended = isSuspended
             $0.participant?.setState(isSuspended ? .suspended : .present)
         }
+        outer?.show(isSuspended: isSuspended)
     }
 
     /// Shows other participants whether this one refuses its own writes, because it does not know a migration. Safe from any thread.
@@ -230,6 +259,7 @@ package final class Seat: @unchecked Sendable {
     /// Rejoins after a pause of any length if the slot was lost or the block is not in place any more, however short ago that was compared.
     /// Called on the writer's queue, or while nothing runs there.
     package func rejoin() {
+        outer?.rejoin()
         if hasLeft { return }
         let now = MonotonicClock.now
         lastPlaceCheck = now &- Self.placeCheckInterval
@@ -240,6 +270,7 @@ package final class Seat: @unchecked Sendable {
     /// Joins the control block that is in place, if the participant has no slot there (rule L4). It creates, replaces and removes no file,
     /// and gives up the place that the participant has only for a new one. Called on the writer's queue, or while nothing runs there.
     package func followBlock() {
+        outer?.followBlock()
         if hasLeft || place?.taker?.hasTurn == true { return }
         if let participant = place?.participant, participant.isSeated, participant.block.isInPlace { return }
         do {
@@ -258,6 +289,7 @@ package final class Seat: @unchecked Sendable {
     ///
     /// - parameter now: the time; it may come from a coarse clock.
     package func mayHaveMoved(at now: Nanoseconds) -> Bool {
+        if outer?.mayHaveMoved(at: now) == true { return true }
         let last = lastComparison.load(ordering: .relaxed)
         guard now.subtractingSaturating(last) >= Self.placeCheckInterval,
             lastComparison.compareExchange(expected: last, desired: now, ordering: .relaxed).exchanged
@@ -267,6 +299,7 @@ package final class Seat: @unchecked Sendable {
     }
 
     package func leave() {
+        outer?.leave()
         hasLeft = true
         if let place { leave(place) }
         place = nil

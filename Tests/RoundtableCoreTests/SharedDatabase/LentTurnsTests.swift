@@ -61,8 +61,14 @@ import Testing
         return Pair(main: main, side: side)
     }
 
-    private func record(_ author: String) -> ParticipantRecord? {
-        block.participants().first { $0.author == author }
+    /// What a process shows at the first database: for that, or for the second.
+    private func records(_ author: String) -> [ParticipantRecord] {
+        block.participants().filter { $0.author == author }
+    }
+
+    /// The one that waits for a write of these tests, if one does. Announcements wait, too.
+    private func waiter(_ author: String) -> ParticipantRecord? {
+        records(author).first { $0.waiting != nil && $0.callSite?.contains("LentTurnsTests") == true }
     }
 
     private func count(_ db: SharedDatabase) throws -> Int {
@@ -77,7 +83,7 @@ import Testing
     @Test func everyFunctionTakesTheTurn() async throws {
         let (side, block) = (own.side, block)
         @Sendable func note(_ db: Database) throws {
-            #expect(block.participants().first { $0.author == "own" }?.hasTurn == true)
+            #expect(block.participants().contains { $0.author == "own" && $0.hasTurn })
             try db.execute(sql: Self.insert)
         }
         let writes: [@Sendable () async throws -> Void] = [
@@ -104,8 +110,8 @@ import Testing
         for (index, write) in writes.enumerated() {
             let task = try await other.main.whileWriting {
                 let task = Task { try await write() }
-                try await eventually("function \(index) waits") { record("own")?.waiting != nil }
-                #expect(record("own")?.callSite?.contains("LentTurnsTests") == true)
+                try await eventually("function \(index) waits") { waiter("own") != nil }
+                #expect(waiter("own")?.callSite?.contains("LentTurnsTests") == true)
                 #expect(try count(other.side) == index)
                 return task
             }
@@ -119,7 +125,7 @@ import Testing
         let (own, other) = (own, other)
         let task = try await other.side.whileWriting {
             let task = Task { try await own.main.write { try $0.execute(sql: Self.attachedInsert) } }
-            try await eventually("it waits") { record("own")?.waiting != nil }
+            try await eventually("it waits") { waiter("own") != nil }
             return task
         }
         try await task.value
@@ -153,7 +159,7 @@ import Testing
                 let task = Task {
                     try await side.write(sharesCommit: sharesCommit) { try $0.execute(sql: Self.insert) }
                 }
-                try await eventually("it waits") { record("own")?.waiting != nil }
+                try await eventually("it waits") { waiter("own") != nil }
                 task.cancel()
                 await #expect(throws: CancellationError.self) { try await task.value }
             }
@@ -208,8 +214,8 @@ import Testing
                     try $0.execute(sql: Self.insert)
                 }
             }
-            try await eventually("it waits") { record("own")?.waiting != nil }
-            #expect(record("own")?.priority == priority.rawValue)
+            try await eventually("it waits") { waiter("own") != nil }
+            #expect(waiter("own")?.priority == priority.rawValue)
             return task
         }
         try await task.value
@@ -286,6 +292,24 @@ import Testing
         withExtendedLifetime(observation) {}
     }
 
+    /// All transactions of a write are announced, and a replacement of the content.
+    @Test func severalTransactionsAndAReplacement() async throws {
+        try run("CREATE TABLE more (a)", in: own.side)
+        let source = folder.file("source.sqlite")
+        try own.side.backup(to: DatabaseQueue(path: source.path))
+        let changes = Shared<[DatabaseChange.Tables]>([])
+        let observation = try other.main.observeChanges(on: nil) { change in changes.change { $0.append(change.tables) }
+        }
+        try await own.side.writeWithoutTransaction { db in
+            try db.execute(sql: Self.insert)
+            try db.execute(sql: "INSERT INTO more VALUES (1)")
+        }
+        try await eventually("both are seen") { changes.value == [.some(["note", "more"])] }
+        try await own.side.replaceContent(with: source)
+        try await eventually("the replacement is seen") { changes.value.last == .fullDatabase }
+        withExtendedLifetime(observation) {}
+    }
+
     /// Observers of the second database see what the first one's connections write to it.
     @Test func theSecondSeesTheFirst() async throws {
         let values = [own.side, other.side].map { db in (db, Shared<[Int]>([])) }
@@ -358,25 +382,45 @@ import Testing
         #expect(try count(side) == 0)
     }
 
-    /// A write of the second waits for the first one's gate, also when its own is open.
-    @Test func onlyTheFirstIsSuspended() async throws {
-        let side = own.side
-        _ = await own.main.suspend(deadline: soon)
-        let hasWritten = Shared(false)
-        let protected = Task {
-            try await side.withProtectedAccess {
-                #expect(!side.isSuspended)
-                try await side.write { try $0.execute(sql: Self.insert) }
-                hasWritten.change { $0 = true }
-            }
+    /// A protected access of the second one can write while the first one is suspended. What it has committed is announced when that one is
+    /// resumed.
+    @Test func aProtectedAccessOfTheSecond() async throws {
+        let (main, side) = (own.main, own.side)
+        let changes = Shared<[DatabaseChange.Tables]>([])
+        let observation = try other.main.observeChanges(on: nil) { change in changes.change { $0.append(change.tables) }
         }
-        try await eventually("the second is open") { !side.isSuspended }
-        let blocking = #expect(throws: DatabaseError.self) { try run(Self.insert, in: side) }
-        #expect(blocking?.isSuspension == true)
-        #expect(!hasWritten.value)
-        own.main.resume()
-        try await protected.value
+        _ = await main.suspend(deadline: soon)
+        try await side.withProtectedAccess {
+            #expect(!side.isSuspended && main.isSuspended)
+            try await side.write { try $0.execute(sql: Self.insert) }
+        }
         #expect(try count(side) == 1)
+        #expect(changes.value.isEmpty)
+        main.resume()
+        try await eventually("it is announced") { changes.value == [.some(["note"])] }
+        withExtendedLifetime(observation) {}
+    }
+
+    /// A protected access of the first one protects the second one, also if that is opened within it.
+    @Test func openedInAProtectedAccess() async throws {
+        let main = own.main
+        _ = await main.suspend(deadline: soon)
+        var options = SharedDatabase.Options()
+        options.process = process
+        options.turnsOf = main
+        let url = folder.file("third.sqlite")
+        let third = try await main.withProtectedAccess { [options] in
+            let third = try await SharedDatabase.open(
+                at: url,
+                schema: SharedSchema(migrator()),
+                as: "own",
+                options: options
+            )
+            try await third.write { try $0.execute(sql: "INSERT INTO player (name) VALUES ('A')") }
+            return third
+        }
+        #expect(third.isSuspended)
+        #expect(try third.names() == ["A"])
     }
 
     /// A database that is opened while the other one is suspended is suspended, too.
@@ -394,5 +438,136 @@ import Testing
         let third = try await opening.value
         try await third.write { try $0.execute(sql: "INSERT INTO player (name) VALUES ('A')") }
         #expect(try third.names() == ["A"])
+    }
+
+    /// An observer of the second one that takes long delays neither a suspension of the first nor its announcement nor its turn.
+    @Test func aSlowObserverOfTheSecond() async throws {
+        let (main, side) = (own.main, own.side)
+        let changes = Shared<[DatabaseChange.Tables]>([])
+        let observation = try other.main.observeChanges(on: nil) { change in changes.change { $0.append(change.tables) }
+        }
+        let (hasBegun, mayEnd) = (Shared(false), Shared(false))
+        let writing = Task.detached {
+            try await side.write(sharesCommit: false) { db in
+                try db.execute(sql: Self.insert)
+                db.afterNextTransaction { _ in
+                    hasBegun.change { $0 = true }
+                    mayEnd.wait { $0 }
+                }
+            }
+        }
+        try await eventually("it has committed") { hasBegun.value }
+        try await other.main.write { try $0.execute(sql: Self.attachedInsert) }
+        let report = await main.suspend(deadline: .now + .seconds(20))
+        #expect(report.outcome == .released && report.duration < .seconds(10))
+        main.resume()
+        mayEnd.change { $0 = true }
+        try await writing.value
+        try await eventually("it is announced") { changes.value.contains(.some(["note"])) && changes.value.count == 2 }
+        withExtendedLifetime(observation) {}
+    }
+
+    /// A barrier of the first one, and a read of it inside of a write of the second, do not wait for each other for long.
+    @Test(.timeLimit(.minutes(1))) func barriers() async throws {
+        let (main, side) = (own.main, own.side)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<5 {
+                group.addTask { try await onThread { Result { try side.write { _ in try main.read { _ in } } } }.get() }
+                group.addTask {
+                    try await onThread { Result { try main.barrierWriteWithoutTransaction { _ in } } }.get()
+                }
+            }
+            try await group.waitForAll()
+        }
+    }
+
+    /// A write with a deadline does not wait for a write of the first one of the same process.
+    @Test func deadline() async throws {
+        let side = own.side
+        let refusal = try await own.main.whileWriting {
+            var write = side.blockingWrite()
+            write.deadline = MonotonicClock.now &+ 50_000_000
+            return try await onThread { [write] in Result { try side.attemptUntilDeadline(write) { _ in } } }.get()
+        }
+        // It found SQLite's lock, or had no time for it.
+        if let refusal, case .failed(let error) = refusal { Issue.record(error) }
+    }
+
+    /// A chain of databases takes all turns.
+    @Test func aChain() async throws {
+        var options = SharedDatabase.Options()
+        options.process = process
+        options.turnsOf = own.side
+        let third = try await SharedDatabase.open(
+            at: folder.file("third.sqlite"),
+            schema: SharedSchema(migrator()),
+            as: "third",
+            options: options
+        )
+        let task = try await other.main.whileWriting {
+            let task = Task { try await third.write { try $0.execute(sql: "INSERT INTO player (name) VALUES ('A')") } }
+            try await eventually("it waits") { waiter("third") != nil }
+            return task
+        }
+        try await task.value
+    }
+
+    /// Another program's lock on the first database delays an announcement, and does not lose it.
+    @Test func announcedLate() async throws {
+        let changes = Shared<[DatabaseChange.Tables]>([])
+        let observation = try other.main.observeChanges(on: nil) { change in changes.change { $0.append(change.tables) }
+        }
+        var configuration = Configuration()
+        configuration.allowsUnsafeTransactions = true
+        let quick = try Self.open(folder, "quick", process) { $0.busyTimeout = .milliseconds(50) }
+        let stranger = try DatabaseQueue(path: own.main.path, configuration: configuration)
+        try await stranger.writeWithoutTransaction { try $0.execute(sql: "BEGIN IMMEDIATE") }
+        try run(Self.insert, in: quick.side)
+        try await eventually("it was tried") { quick.main.announcements.withLock { $0.tables == nil } }
+        try await stranger.writeWithoutTransaction { try $0.execute(sql: "ROLLBACK") }
+        try await eventually("it is announced") { changes.value == [.some(["note"])] }
+        withExtendedLifetime(observation) {}
+    }
+
+    /// The suspension of the first one names a write of the second that still holds its lock.
+    @Test func aLockOfTheSecondIsReported() async throws {
+        let (hasBegun, mayEnd) = (Shared(false), Shared(false))
+        own.side.asyncWrite { db in
+            try db.execute(sql: Self.insert)
+            hasBegun.change { $0 = true }
+            mayEnd.wait { $0 }
+        } completion: { _, _ in
+        }
+        try await eventually("it runs") { hasBegun.value }
+        let report = await own.main.suspend(deadline: .now + .milliseconds(50))
+        mayEnd.change { $0 = true }
+        guard case .held(let access) = report.outcome else { return #expect(Bool(false), "\(report)") }
+        #expect(access.callSite?.contains("LentTurnsTests") == true)
+        own.main.resume()
+    }
+
+    /// The end of a protected access of the first one ends what the second one still does.
+    @Test func theEndOfAProtectedAccess() async throws {
+        let (side, main) = (own.side, own.main)
+        _ = await main.suspend(deadline: soon)
+        let outcome = Shared<Result<Void, any Error>?>(nil)
+        try await main.withProtectedAccess {
+            #expect(!side.isSuspended)
+            let hasBegun = Shared(false)
+            side.asyncWrite { db in
+                try db.execute(sql: Self.insert)
+                hasBegun.change { $0 = true }
+                let sql = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+                _ = try Int.fetchOne(db, sql: sql)
+            } completion: { _, result in
+                outcome.change { $0 = result }
+            }
+            try await eventually("it runs") { hasBegun.value }
+        }
+        #expect(side.isSuspended)
+        try await eventually("it was ended") { outcome.value != nil }
+        #expect(throws: DatabaseError.self) { try outcome.value?.get() }
+        main.resume()
+        #expect(try count(side) == 0)
     }
 }
