@@ -41,6 +41,27 @@ import Testing
         #expect(files.look()?.finding == .replaced)
     }
 
+    /// The first connection records all three files, also those of a database that was not there before, or was copied when it was opened.
+    @Test(arguments: [false, true]) func allFilesAtOnce(isCopied: Bool) throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("db.sqlite")
+        if isCopied { touch(path) }
+        let files = DatabaseFiles(databasePath: path)
+        if isCopied { try FileManager.default.moveItem(atPath: path, toPath: path + ".below") }
+        for part in DatabaseFiles.Part.allCases { touch(path + part.suffix) }
+        #expect(files.opened(1, DatabaseFiles.Part.allCases) == !isCopied)
+        try FileManager.default.removeItem(atPath: path + "-wal")
+        // A connection of which it is not known which file it has open does not count.
+        if isCopied { #expect(files.look() == nil) } else { #expect(files.look()?.part == .wal) }
+        if isCopied {
+            touch(path + "-wal")
+            #expect(files.opened(2, DatabaseFiles.Part.allCases))
+            let shown = Mutex(FileStamps(database: 0, companions: 0))
+            files.follow { stamps in shown.withLock { $0 = stamps } }
+            #expect(shown.withLock { $0.companions } != 0)
+        }
+    }
+
     /// A look is valid for 10 ms, and a loss is final.
     @Test func aLookIsValid() throws {
         let folder = try TemporaryFolder()

@@ -111,7 +111,8 @@ package final class DatabaseFiles: Sendable {
         var lost: NamedFile?
         let (isSame, change) = state.withLock { state in
             var isSame = true
-            for (part, file) in zip(missing, found) {
+            // The database comes first again, because the others are compared with it.
+            for (part, file) in zip(missing, found).reversed() {
                 guard part == .database, let known = state.known[0] else {
                     let isInPlace = part == .database || present?.identity == state.known[0]?.identity
                     if isInPlace, state.known[part.rawValue] == nil { state.known[part.rawValue] = file }
