@@ -38,8 +38,6 @@ package final class WriterConnection: @unchecked Sendable {
     package let companions: [any WriteCompanion]
     /// nil for a schema without migrations.
     let watch: NewerSchemaWatch?
-    /// Whether writes take the turns of another database.
-    private let borrowsTurns: Bool
     var sight = NewerSchemaWatch.Sight()
     let lastMigration = LastMigration()
     /// Reads the schema on a connection of its own (rule S10). Set once, before the connection is shared.
@@ -92,7 +90,6 @@ package final class WriterConnection: @unchecked Sendable {
         self.companions = companions
         self.checkpointer = checkpointer
         self.watch = watch
-        borrowsTurns = options.turnsOf != nil
         let opening = options.connectionOpening(path)
         let open: @Sendable (String) throws -> DatabaseQueue = { [configuration] name in
             try opening.queue(configuration, at: name, timeout: busyHandler.openingTimeout, gate: gate)
@@ -135,7 +132,6 @@ package final class WriterConnection: @unchecked Sendable {
     ) throws {
         self.path = path
         self.watch = watch
-        borrowsTurns = false
         lockedFiles = LockedFiles(ofDatabaseAt: path)
         files = options.files
         self.gate = gate
@@ -174,7 +170,7 @@ package final class WriterConnection: @unchecked Sendable {
     }
 
     /// Begins to announce commits to other processes. Call it when the database is in WAL mode.
-    func recordCommits(for follower: any CommitFollower) {
+    func recordCommits(for follower: any CommitFollower, keepsCommitted: Bool) {
         queue.inDatabase { db in
             busyHandler.isSettingUp = false
             let recorder = CommitRecorder(
@@ -186,7 +182,7 @@ package final class WriterConnection: @unchecked Sendable {
                 willMigrate: { [watch] in watch?.isMigrating = true },
                 didMigrate: { [unowned self] db in noteOwnMigrations(db) },
                 didNotMigrate: { [watch] in watch?.isMigrating = false },
-                keepsCommitted: borrowsTurns,
+                keepsCommitted: keepsCommitted,
                 follower: follower
             )
             if recorder.install(in: db, hook: walHook) { writeTransaction.recorder = recorder }

@@ -5,8 +5,9 @@ import Synchronization
 
 // Rule W14: A database that takes the turns of another one (`turnsOf`) has a seat at that one's control block (T14), for the turn alone. It
 // takes no lock of the other file for its writes. What it has committed is announced as an aside commit of the other database (R2), in a turn
-// of that one's participant in the same process, if that has a database attached; commits that come meanwhile are announced together. The
-// gates are requested to close and to open together, and are protected together.
+// of that one's participant in the same process, if that has a database attached; commits that come meanwhile are announced together. If the
+// process dies before, observers of the other database learn of the commits with the next one. The gates are requested to close and to open
+// together, and are protected together.
 
 extension SharedDatabase.Options {
     /// Another database of this process, with whose turns this one is written. nil, the default: this one has turns of its own alone.
@@ -27,8 +28,9 @@ private struct Lender: Sendable {
 extension SharedDatabase {
     /// Why a write of this database cannot take the turn of the other one here; nil when it can.
     var turnRefusal: Refusal? {
-        guard let lender, Access.isWriting(lender) else { return nil }
-        return .failed(DatabaseError.turnIsTaken(path, lender.path))
+        guard let lender else { return nil }
+        if Access.isWriting(lender) { return .failed(DatabaseError.turnIsTaken(path, lender.path)) }
+        return lender.turnRefusal
     }
 
     /// Announces commits to a database that takes the turns of this one, to observers of this one in all processes. Safe from any thread.
@@ -45,8 +47,8 @@ extension SharedDatabase {
     /// - parameter backoff: how long to wait before the next attempt if another connection holds SQLite's write lock.
     private func announceSoon(_ backoff: Backoff) {
         let write = Write(site: nil, waits: true, priority: .default)
-        // It fails when the database was closed. Nobody observes it here then, and others see the commits with the next one.
-        onWriterLater(write, failed: { [weak self] _, _ in _ = self?.announcements.withLock { $0.take() } }) {
+        let failed: @Sendable (Database, any Error) -> Void = { [weak self] _, _ in self?.announcingFailed(backoff) }
+        onWriterLater(write, failed: failed) {
             [weak self] db in
             guard let self, let recorder = writer.recorder else { return }
             // Databases are attached when a connection is prepared. If this cannot be read, a superfluous notification is the smaller harm.
@@ -63,6 +65,13 @@ extension SharedDatabase {
             recorder.endTurn()
             if recorder.owesAnnouncement { backoff.retry { [weak self] in self?.announceSoon($0) } }
         }
+    }
+
+    private func announcingFailed(_ backoff: Backoff) {
+        let isOver = isClosed.withLock { $0 } || gate.isShuttingDown || files.failure != nil || !isInOwnProcess
+        guard isOver else { return backoff.retry { [weak self] in self?.announceSoon($0) } }
+        // Nobody observes the database here any more.
+        announcements.withLock { $0.tables = nil }
     }
 }
 

@@ -148,7 +148,7 @@ public final class SharedDatabase: Sendable {
         checkpointTimeout = options.backgroundBusyTimeout.nanoseconds
         if role == .readWrite {
             writer.take(seat)
-            writer.recordCommits(for: observatory)
+            writer.recordCommits(for: observatory, keepsCommitted: lender != nil)
         }
         if options.observation == .always { observatory.observeOnWriterEventually() }
         gate.add(self)

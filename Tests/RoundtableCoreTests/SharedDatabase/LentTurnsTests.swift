@@ -10,12 +10,12 @@ import Testing
 
 /// A second database that takes the turns of the first one, which has it attached (rule W14).
 @Suite struct LentTurnsTests {
-    private let folder: TemporaryFolder
-    private let process = ProcessSuspension.early()
-    private let block: ControlBlock
-    private let own: Pair
+    let folder: TemporaryFolder
+    let process = ProcessSuspension.early()
+    let block: ControlBlock
+    let own: Pair
     /// Stands for another process.
-    private let other: Pair
+    let other: Pair
 
     /// Both databases, as one process opens them.
     struct Pair: Sendable {
@@ -23,8 +23,8 @@ import Testing
         let side: SharedDatabase
     }
 
-    private static let insert = "INSERT INTO note (text) VALUES ('A')"
-    private static let attachedInsert = "INSERT INTO side.note (text) VALUES ('A')"
+    static let insert = "INSERT INTO note (text) VALUES ('A')"
+    static let attachedInsert = "INSERT INTO side.note (text) VALUES ('A')"
 
     init() throws {
         folder = try TemporaryFolder()
@@ -33,7 +33,7 @@ import Testing
         block = try ControlBlock.open(forDatabaseAt: own.main.path, writable: false)
     }
 
-    private static func open(
+    static func open(
         _ folder: TemporaryFolder,
         _ author: String,
         _ process: ProcessSuspension,
@@ -62,20 +62,29 @@ import Testing
     }
 
     /// What a process shows at the first database: for that, or for the second.
-    private func records(_ author: String) -> [ParticipantRecord] {
+    func records(_ author: String) -> [ParticipantRecord] {
         block.participants().filter { $0.author == author }
     }
 
     /// The one that waits for a write of these tests, if one does. Announcements wait, too.
-    private func waiter(_ author: String) -> ParticipantRecord? {
+    func waiter(_ author: String) -> ParticipantRecord? {
         records(author).first { $0.waiting != nil && $0.callSite?.contains("LentTurnsTests") == true }
     }
 
-    private func count(_ db: SharedDatabase) throws -> Int {
+    /// Another database with the turns of one of these.
+    func openThird(turnsOf lender: SharedDatabase) async throws -> SharedDatabase {
+        var options = SharedDatabase.Options()
+        options.process = process
+        options.turnsOf = lender
+        let url = folder.file("third.sqlite")
+        return try await SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: "third", options: options)
+    }
+
+    func count(_ db: SharedDatabase) throws -> Int {
         try db.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM note")! }
     }
 
-    private func run(_ sql: String, in db: SharedDatabase) throws { try db.write { try $0.execute(sql: sql) } }
+    func run(_ sql: String, in db: SharedDatabase) throws { try db.write { try $0.execute(sql: sql) } }
 
     // MARK: The turn
 
@@ -221,6 +230,45 @@ import Testing
         try await task.value
     }
 
+    /// A barrier of the first one, and a read of it inside of a write of the second, do not wait for each other for long.
+    @Test(.timeLimit(.minutes(1))) func barriers() async throws {
+        let (main, side) = (own.main, own.side)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<5 {
+                group.addTask { try await onThread { Result { try side.write { _ in try main.read { _ in } } } }.get() }
+                group.addTask {
+                    try await onThread { Result { try main.barrierWriteWithoutTransaction { _ in } } }.get()
+                }
+            }
+            try await group.waitForAll()
+        }
+    }
+
+    /// A write with a deadline does not wait for a write of the first one of the same process.
+    @Test func deadline() async throws {
+        let side = own.side
+        let refusal = try await own.main.whileWriting {
+            var write = side.blockingWrite()
+            write.deadline = MonotonicClock.now &+ 50_000_000
+            return try await onThread { [write] in Result { try side.attemptUntilDeadline(write) { _ in } } }.get()
+        }
+        // It found SQLite's lock, or had no time for it.
+        if let refusal, case .failed(let error) = refusal { Issue.record(error) }
+    }
+
+    /// A chain of databases takes all turns.
+    @Test func aChain() async throws {
+        let third = try await openThird(turnsOf: own.side)
+        let refused = try await own.main.write { _ in #expect(throws: DatabaseError.self) { try third.insert("A") } }
+        #expect(refused?.resultCode == .SQLITE_MISUSE)
+        let task = try await other.main.whileWriting {
+            let task = Task { try await third.write { try $0.execute(sql: "INSERT INTO player (name) VALUES ('A')") } }
+            try await eventually("it waits") { waiter("third") != nil }
+            return task
+        }
+        try await task.value
+    }
+
     // MARK: Observation
 
     enum Failure: String, CaseIterable { case none, afterCommit }
@@ -329,189 +377,6 @@ import Testing
         withExtendedLifetime(observations) {}
     }
 
-    // MARK: Suspension
-
-    private var soon: ContinuousClock.Instant { .now + .milliseconds(200) }
-
-    /// Both are suspended with the first, and resumed with it.
-    @Test func suspendedTogether() async throws {
-        let side = own.side
-        #expect(await own.main.suspend(deadline: soon).outcome == .released)
-        #expect(side.isSuspended && !other.side.isSuspended)
-        let error = #expect(throws: DatabaseError.self) { try run(Self.insert, in: side) }
-        #expect(error?.isSuspension == true)
-        let waiting = Task { try await side.write { try $0.execute(sql: Self.insert) } }
-        let hasWritten = Shared(false)
-        side.asyncWriteWithoutTransaction { db in
-            hasWritten.change { $0 = (try? db.execute(sql: Self.insert)) != nil }
-        }
-        try run(Self.insert, in: other.side)
-        own.main.resume()
-        #expect(!side.isSuspended)
-        try await waiting.value
-        try await eventually("the write that was requested meanwhile") { hasWritten.value }
-        #expect(try count(side) == 3)
-        // The second can be suspended alone.
-        #expect(await side.suspend(deadline: soon).outcome == .released)
-        #expect(!own.main.isSuspended)
-        try own.main.insert("A")
-        side.resume()
-        try run(Self.insert, in: side)
-    }
-
-    /// A running write of the second is rolled back when the first is suspended.
-    @Test func aRunningWriteIsRolledBack() async throws {
-        let (side, main) = (own.side, own.main)
-        let hasBegun = Shared(false)
-        let task = Task.detached {
-            try await side.write(sharesCommit: false) { db in
-                try db.execute(sql: Self.insert)
-                hasBegun.change { $0 = true }
-                let sql = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
-                _ = try Int.fetchOne(db, sql: sql)
-            }
-        }
-        try await eventually("it runs") { hasBegun.value }
-        let report = await main.suspend(deadline: .now + .seconds(20))
-        guard case .rolledBack(let access) = report.outcome else { return #expect(Bool(false), "\(report)") }
-        #expect(access.kind == .write && access.callSite?.contains("LentTurnsTests") == true)
-        #expect(report.path == side.path)
-        let error = await #expect(throws: DatabaseError.self) { try await task.value }
-        #expect(error?.isSuspension == true)
-        main.resume()
-        #expect(try count(side) == 0)
-    }
-
-    /// A protected access of the second one can write while the first one is suspended. What it has committed is announced when that one is
-    /// resumed.
-    @Test func aProtectedAccessOfTheSecond() async throws {
-        let (main, side) = (own.main, own.side)
-        let changes = Shared<[DatabaseChange.Tables]>([])
-        let observation = try other.main.observeChanges(on: nil) { change in changes.change { $0.append(change.tables) }
-        }
-        _ = await main.suspend(deadline: soon)
-        try await side.withProtectedAccess {
-            #expect(!side.isSuspended && main.isSuspended)
-            try await side.write { try $0.execute(sql: Self.insert) }
-        }
-        #expect(try count(side) == 1)
-        #expect(changes.value.isEmpty)
-        main.resume()
-        try await eventually("it is announced") { changes.value == [.some(["note"])] }
-        withExtendedLifetime(observation) {}
-    }
-
-    /// A protected access of the first one protects the second one, also if that is opened within it.
-    @Test func openedInAProtectedAccess() async throws {
-        let main = own.main
-        _ = await main.suspend(deadline: soon)
-        var options = SharedDatabase.Options()
-        options.process = process
-        options.turnsOf = main
-        let url = folder.file("third.sqlite")
-        let third = try await main.withProtectedAccess { [options] in
-            let third = try await SharedDatabase.open(
-                at: url,
-                schema: SharedSchema(migrator()),
-                as: "own",
-                options: options
-            )
-            try await third.write { try $0.execute(sql: "INSERT INTO player (name) VALUES ('A')") }
-            return third
-        }
-        #expect(third.isSuspended)
-        #expect(try third.names() == ["A"])
-    }
-
-    /// A database that is opened while the other one is suspended is suspended, too.
-    @Test func openedWhileTheFirstIsSuspended() async throws {
-        let main = own.main
-        _ = await main.suspend(deadline: soon)
-        var options = SharedDatabase.Options()
-        options.process = process
-        options.turnsOf = main
-        let url = folder.file("third.sqlite")
-        let opening = Task { [options] in
-            try await SharedDatabase.open(at: url, schema: SharedSchema(migrator()), as: "own", options: options)
-        }
-        main.resume()
-        let third = try await opening.value
-        try await third.write { try $0.execute(sql: "INSERT INTO player (name) VALUES ('A')") }
-        #expect(try third.names() == ["A"])
-    }
-
-    /// An observer of the second one that takes long delays neither a suspension of the first nor its announcement nor its turn.
-    @Test func aSlowObserverOfTheSecond() async throws {
-        let (main, side) = (own.main, own.side)
-        let changes = Shared<[DatabaseChange.Tables]>([])
-        let observation = try other.main.observeChanges(on: nil) { change in changes.change { $0.append(change.tables) }
-        }
-        let (hasBegun, mayEnd) = (Shared(false), Shared(false))
-        let writing = Task.detached {
-            try await side.write(sharesCommit: false) { db in
-                try db.execute(sql: Self.insert)
-                db.afterNextTransaction { _ in
-                    hasBegun.change { $0 = true }
-                    mayEnd.wait { $0 }
-                }
-            }
-        }
-        try await eventually("it has committed") { hasBegun.value }
-        try await other.main.write { try $0.execute(sql: Self.attachedInsert) }
-        let report = await main.suspend(deadline: .now + .seconds(20))
-        #expect(report.outcome == .released && report.duration < .seconds(10))
-        main.resume()
-        mayEnd.change { $0 = true }
-        try await writing.value
-        try await eventually("it is announced") { changes.value.contains(.some(["note"])) && changes.value.count == 2 }
-        withExtendedLifetime(observation) {}
-    }
-
-    /// A barrier of the first one, and a read of it inside of a write of the second, do not wait for each other for long.
-    @Test(.timeLimit(.minutes(1))) func barriers() async throws {
-        let (main, side) = (own.main, own.side)
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            for _ in 0..<5 {
-                group.addTask { try await onThread { Result { try side.write { _ in try main.read { _ in } } } }.get() }
-                group.addTask {
-                    try await onThread { Result { try main.barrierWriteWithoutTransaction { _ in } } }.get()
-                }
-            }
-            try await group.waitForAll()
-        }
-    }
-
-    /// A write with a deadline does not wait for a write of the first one of the same process.
-    @Test func deadline() async throws {
-        let side = own.side
-        let refusal = try await own.main.whileWriting {
-            var write = side.blockingWrite()
-            write.deadline = MonotonicClock.now &+ 50_000_000
-            return try await onThread { [write] in Result { try side.attemptUntilDeadline(write) { _ in } } }.get()
-        }
-        // It found SQLite's lock, or had no time for it.
-        if let refusal, case .failed(let error) = refusal { Issue.record(error) }
-    }
-
-    /// A chain of databases takes all turns.
-    @Test func aChain() async throws {
-        var options = SharedDatabase.Options()
-        options.process = process
-        options.turnsOf = own.side
-        let third = try await SharedDatabase.open(
-            at: folder.file("third.sqlite"),
-            schema: SharedSchema(migrator()),
-            as: "third",
-            options: options
-        )
-        let task = try await other.main.whileWriting {
-            let task = Task { try await third.write { try $0.execute(sql: "INSERT INTO player (name) VALUES ('A')") } }
-            try await eventually("it waits") { waiter("third") != nil }
-            return task
-        }
-        try await task.value
-    }
-
     /// Another program's lock on the first database delays an announcement, and does not lose it.
     @Test func announcedLate() async throws {
         let changes = Shared<[DatabaseChange.Tables]>([])
@@ -527,47 +392,5 @@ import Testing
         try await stranger.writeWithoutTransaction { try $0.execute(sql: "ROLLBACK") }
         try await eventually("it is announced") { changes.value == [.some(["note"])] }
         withExtendedLifetime(observation) {}
-    }
-
-    /// The suspension of the first one names a write of the second that still holds its lock.
-    @Test func aLockOfTheSecondIsReported() async throws {
-        let (hasBegun, mayEnd) = (Shared(false), Shared(false))
-        own.side.asyncWrite { db in
-            try db.execute(sql: Self.insert)
-            hasBegun.change { $0 = true }
-            mayEnd.wait { $0 }
-        } completion: { _, _ in
-        }
-        try await eventually("it runs") { hasBegun.value }
-        let report = await own.main.suspend(deadline: .now + .milliseconds(50))
-        mayEnd.change { $0 = true }
-        guard case .held(let access) = report.outcome else { return #expect(Bool(false), "\(report)") }
-        #expect(access.callSite?.contains("LentTurnsTests") == true)
-        own.main.resume()
-    }
-
-    /// The end of a protected access of the first one ends what the second one still does.
-    @Test func theEndOfAProtectedAccess() async throws {
-        let (side, main) = (own.side, own.main)
-        _ = await main.suspend(deadline: soon)
-        let outcome = Shared<Result<Void, any Error>?>(nil)
-        try await main.withProtectedAccess {
-            #expect(!side.isSuspended)
-            let hasBegun = Shared(false)
-            side.asyncWrite { db in
-                try db.execute(sql: Self.insert)
-                hasBegun.change { $0 = true }
-                let sql = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
-                _ = try Int.fetchOne(db, sql: sql)
-            } completion: { _, result in
-                outcome.change { $0 = result }
-            }
-            try await eventually("it runs") { hasBegun.value }
-        }
-        #expect(side.isSuspended)
-        try await eventually("it was ended") { outcome.value != nil }
-        #expect(throws: DatabaseError.self) { try outcome.value?.get() }
-        main.resume()
-        #expect(try count(side) == 0)
     }
 }
