@@ -42,16 +42,16 @@ public struct FaultPlan: Sendable {
     /// weight says, in a random order. So a short run meets all of them, too. One with a weight below 1 does not occur.
     public var faults: [(fault: Fault, weight: Int)]
     /// The time between two faults. Negative times count as none, and times of more than a year as a year.
-    public var pauses: ClosedRange<Duration> = .milliseconds(5)...(.milliseconds(100))
+    public var pauses: ClosedRange<Duration> = .milliseconds(1)...(.milliseconds(30))
     /// How long stops, suspensions, delays and a full disk last, within the same limits.
-    public var durations: ClosedRange<Duration> = .milliseconds(1)...(.milliseconds(200))
+    public var durations: ClosedRange<Duration> = .milliseconds(1)...(.milliseconds(60))
     /// The number of faults; `Int.max` for faults until all children have ended.
     public var count: Int
 
     /// - Parameters:
     ///   - faults: the kinds of faults, with their weights.
     ///   - count: the number of faults; `Int.max` for faults until all children have ended.
-    public init(_ faults: [(fault: Fault, weight: Int)] = [(.kill, 1), (.stop, 1)], count: Int = 20) {
+    public init(_ faults: [(fault: Fault, weight: Int)] = [(.kill, 1), (.stop, 4)], count: Int = 20) {
         self.faults = faults
         self.count = count
     }

@@ -85,7 +85,7 @@ public final class Fleet {
         var number: Int
         var process: ChildProcess
         /// Starts the successor of a killed one; nil for programs that are not started again.
-        var role: (name: String, arguments: [String: String])?
+        var role: (name: String, arguments: [String: String], group: Worker.Group)?
         /// The number of its first transaction.
         var firstIndex = 0
         var hasEnded = false
@@ -140,7 +140,7 @@ public final class Fleet {
     ///   - role: the name of the role.
     ///   - processes: the number of children.
     ///   - arguments: what each finds in ``Worker/arguments``.
-    ///   - faults: by default, a child is killed or stopped up to ten times a second.
+    ///   - faults: by default, a child is killed or, four times as often, stopped, some twenty times a second.
     ///   - seed: by default the one that the environment names, else a new one.
     ///   - program: the program of the roles; by default this one.
     ///   - timeout: how long the faults, and then the children, may take.
@@ -173,14 +173,15 @@ public final class Fleet {
 
     // MARK: Children
 
-    /// Starts children that run a role.
+    /// Starts children that run a role. They record their first transactions together (``Worker/record(_:_:)``).
     ///
     /// - Parameters:
     ///   - role: the name of the role.
     ///   - count: the number of children.
     ///   - arguments: what each finds in ``Worker/arguments``.
     public func start(_ role: String, count: Int = 1, arguments: [String: String] = [:]) throws {
-        for _ in 0..<count { members.append(try spawn(role, arguments, firstIndex: 0)) }
+        let group = Worker.Group(number: lastNumber + 1, count: count)
+        for _ in 0..<count { members.append(try spawn(role, arguments, group, firstIndex: 0)) }
     }
 
     /// Starts any other program, such as a script. It finds the folder in the environment variable `ROUNDTABLE_FLEET_FOLDER`, and is not
@@ -191,21 +192,30 @@ public final class Fleet {
         members.append(Member(name: name, number: lastNumber, process: process))
     }
 
-    private func spawn(_ role: String, _ arguments: [String: String], firstIndex: Int) throws -> Member {
+    private func spawn(_ role: String, _ arguments: [String: String], _ group: Worker.Group, firstIndex: Int) throws
+        -> Member
+    {
         let assignment = Worker.Assignment(
             number: lastNumber + 1,
             folder: folder,
             notes: notes,
             seed: seed,
             arguments: arguments,
-            firstIndex: firstIndex
+            firstIndex: firstIndex,
+            group: group
         )
         let environment = [
             Worker.roleVariable: role,
             Worker.assignmentVariable: String(decoding: try JSONEncoder().encode(assignment), as: UTF8.self),
         ]
         let process = try launch(program.url, program.arguments, environment, name: role)
-        return Member(name: role, number: lastNumber, process: process, role: (role, arguments), firstIndex: firstIndex)
+        return Member(
+            name: role,
+            number: lastNumber,
+            process: process,
+            role: (role, arguments, group),
+            firstIndex: firstIndex
+        )
     }
 
     private func launch(_ program: URL, _ arguments: [String], _ environment: [String: String], name: String) throws
@@ -297,7 +307,7 @@ public final class Fleet {
             guard let role = member.role else { return }
             let last = try Journal.lastIndex(ofWorker: member.number, in: notes)
             let next = last.map { $0 + 1 } ?? member.firstIndex
-            members[victim] = try spawn(role.name, role.arguments, firstIndex: next)
+            members[victim] = try spawn(role.name, role.arguments, role.group, firstIndex: next)
         case .stop:
             log(event, whom)
             // The worker may end before it stops.

@@ -19,6 +19,13 @@ public final class Worker {
         var seed: UInt64
         var arguments: [String: String]
         var firstIndex: Int
+        var group: Group
+    }
+
+    /// The children that one call has started. They begin their first transactions together.
+    struct Group: Codable {
+        var number: Int
+        var count: Int
     }
 
     static let roleVariable = "ROUNDTABLE_FLEET_ROLE"
@@ -33,6 +40,8 @@ public final class Worker {
     /// The random numbers of this worker, and numbers that no other worker has.
     public var source: WorkloadSource
     private let journal: Journal
+    /// Where this worker still has to wait for its group; nil when it has begun.
+    private var start: (folder: URL, group: Group)?
 
     init(_ assignment: Assignment) throws {
         number = assignment.number
@@ -40,6 +49,7 @@ public final class Worker {
         arguments = assignment.arguments
         source = WorkloadSource(worker: number, seed: assignment.seed, index: assignment.firstIndex)
         journal = try Journal(worker: number, in: assignment.notes, nextIndex: assignment.firstIndex)
+        start = (assignment.notes, assignment.group)
     }
 
     /// Runs a workload in a database of GRDB or Roundtable: each plan in one write, or in one read if it only reads.
@@ -81,13 +91,15 @@ public final class Worker {
         }
     }
 
-    /// Records one transaction.
+    /// Records one transaction. The first waits up to ten seconds until the other children of the same call of ``Fleet/start(_:count:arguments:)``
+    /// have come as far: otherwise one may have ended before the next has opened the database.
     ///
     /// - Parameters:
     ///   - planned: the steps without results, which count if the process is killed before `body` returns.
     ///   - body: runs the transaction, and returns the steps with their results. If it returns, the transaction is acknowledged.
     /// - throws: what `body` throws.
     public func record(_ planned: [Step], _ body: () throws -> [Step]) throws {
+        try waitForGroup()
         let index = try journal.begin(planned)
         do {
             let done = try body()
@@ -95,6 +107,19 @@ public final class Worker {
         } catch {
             try journal.end(index, Self.isRolledBack(error) ? .failed : .unknown)
             throw error
+        }
+    }
+
+    private func waitForGroup() throws {
+        guard let (folder, group) = start else { return }
+        start = nil
+        let prefix = "ready-\(group.number)-"
+        try Data().write(to: folder.appendingPathComponent("\(prefix)\(number)"))
+        let deadline = ContinuousClock.now + .seconds(10)
+        while ContinuousClock.now < deadline {
+            let files = try FileManager.default.contentsOfDirectory(atPath: folder.path)
+            if files.count(where: { $0.hasPrefix(prefix) }) >= group.count { return }
+            usleep(500)
         }
     }
 

@@ -77,19 +77,8 @@ struct CheckRole: AsyncParsableCommand {
             schema: kind.schema,
             as: "writer \(worker.number)"
         )
-        try waitForOthers(worker)
         try worker.run(workload, transactions: count) { try perform(workload, $0, database) }
         try database.close()
-    }
-
-    /// With the argument `together`, waits until so many workers have come here: otherwise one may end before the next begins.
-    private static func waitForOthers(_ worker: Worker) throws {
-        guard let count = Int(worker.arguments["together"] ?? "") else { return }
-        try Data().write(to: worker.folder.appendingPathComponent("ready-\(worker.number)"))
-        try eventually("\(count) workers are ready", within: .seconds(60)) {
-            try FileManager.default.contentsOfDirectory(atPath: worker.folder.path).count { $0.hasPrefix("ready-") }
-                >= count
-        }
     }
 
     private static func inOneTransaction(_ workload: any Workload, _ steps: [Step], _ db: SharedDatabase) throws

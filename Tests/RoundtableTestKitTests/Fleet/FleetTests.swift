@@ -39,8 +39,7 @@ import Testing
     @Test(.long(), arguments: ["lists", "registers", "bank", "queue"]) func naiveCodeIsFound(_ workload: String) throws
     {
         let report = try Fleet.run(program: Self.program) { fleet in
-            let arguments = Self.writers(workload, 400).merging(["together": "3"]) { $1 }
-            try fleet.start("naive-writer", count: 3, arguments: arguments)
+            try fleet.start("naive-writer", count: 3, arguments: Self.writers(workload, 400))
             var plan = FaultPlan([(.delay(at: "between steps"), 1)], count: .max)
             plan.pauses = .milliseconds(1)...(.milliseconds(5))
             plan.durations = .milliseconds(5)...(.milliseconds(20))
