@@ -100,5 +100,6 @@ if ! printf '%s\n' 6.2 "$version" | sort -C -V; then
     echo "Examples/Server is skipped: Hummingbird needs Swift 6.2 or later, and this is $version."
     exit
 fi
-bash ../../scripts/with-progress.sh "building the example of the server" "${swift[@]}" build -Xswiftc -warnings-as-errors
+bash ../../scripts/with-progress.sh "building the example of the server" "${swift[@]}" build --build-tests -Xswiftc -warnings-as-errors
+bash ../../scripts/show-failures.sh "${swift[@]}" test --skip-build -Xswiftc -warnings-as-errors
 python3 check.py .build/debug

@@ -20,15 +20,31 @@ let package = Package(
         .target(
             name: "MailShared",
             dependencies: [
+                "PersistedValues",
                 .product(name: "Roundtable", package: "Roundtable"),
                 .product(name: "RoundtableJobs", package: "Roundtable"),
                 .product(name: "GRDB", package: "GRDB.swift"),
             ]
         ),
+        // Hummingbird's persist framework on a shared database, and its table. They know nothing of mails.
+        .target(name: "PersistedValues", dependencies: [.product(name: "GRDB", package: "GRDB.swift")]),
+        .target(
+            name: "SharedPersist",
+            dependencies: [
+                "PersistedValues",
+                .product(name: "Roundtable", package: "Roundtable"),
+                .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "Hummingbird", package: "hummingbird"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+                .product(name: "Logging", package: "swift-log"),
+            ]
+        ),
+        .testTarget(name: "SharedPersistTests", dependencies: ["SharedPersist", "PersistedValues"]),
         .executableTarget(
             name: "server",
             dependencies: [
                 "MailShared",
+                "SharedPersist",
                 .product(name: "RoundtableService", package: "Roundtable"),
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),

@@ -67,6 +67,10 @@ class Program:
         expect("READY=1" in lines, f"{self.label} has sent {lines}")
         return lines
 
+    def ready_port(self):
+        """Waits until the server is ready, and returns its port."""
+        return int(next(line for line in self.ready() if line.startswith("STATUS=")).split()[-1])
+
     def signal(self, number):
         self.process.send_signal(number)
 
@@ -178,8 +182,7 @@ def kill_with_jobs(worker, database, mails):
 
 def check(folder, programs, start):
     server = start("server", "server", MAIL_PORT="0")
-    status = next(line for line in server.ready() if line.startswith("STATUS="))
-    client = Client(int(status.split()[-1]))
+    client = Client(server.ready_port())
     database = Database(folder / "mail.sqlite")
     expect(client.request("GET", "/health")[0] == 200, "GET /health")
     expect(client.request("POST", "/mails", {"to": "nobody", "subject": "", "body": ""})[0] == 400, "no address")
@@ -255,7 +258,16 @@ def check(folder, programs, start):
     expect(database.value("SELECT count(*) FROM roundtable_job") == 0, "finished jobs were not removed")
     expect(client.state(mails[0]) == "done", "the state of a mail whose job was removed")
 
-    for program in (worker, server):
+    # Two servers that count together: of the mails to one address, one is accepted.
+    servers = [start("server", name, MAIL_PORT="0", MAIL_PAUSE_MS="3600000") for name in ("server-2", "server-3")]
+    ports = [server.ready_port() for server in servers]
+    mail = {"to": "often@example.org", "subject": "Again", "body": "…"}
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda index: Client(ports[index % 2]).request("POST", "/mails", mail)[0], range(40)))
+    expect(sorted(answers) == [202] + [429] * 39, f"two servers with a limit answer {answers}")
+    print("Of 40 mails to one address, two servers have accepted one.")
+
+    for program in (worker, *servers, server):
         program.signal(signal.SIGTERM)
         program.ended(0)
     wal = folder / "mail.sqlite-wal"

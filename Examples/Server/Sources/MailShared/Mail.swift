@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import PersistedValues
 import Roundtable
 import RoundtableJobs
 
@@ -91,6 +92,7 @@ extension Mail {
                 table.column("repeated", .integer).notNull()
             }
         }
+        migrator.registerMigration("values") { db in try PersistedValues.createTable(in: db) }
         return SharedSchema(migrator)
     }
 }

@@ -8,6 +8,8 @@ public struct Settings: Sendable {
     /// `MAIL_HOST`, `MAIL_PORT`: where the server listens. With port 0, the system chooses one.
     public let host: String
     public let port: Int
+    /// `MAIL_PAUSE_MS`: the shortest time between two mails to one address; 0 for any. Servers count together.
+    public let pause: Duration
     /// `MAIL_WORKER`: the name of a worker, in deliveries and in `roundtable status`.
     public let worker: String
     /// `MAIL_HANDLERS`: how many mails a worker sends at the same time.
@@ -31,6 +33,7 @@ public struct Settings: Sendable {
         folder = URL(fileURLWithPath: path, isDirectory: true)
         host = environment["MAIL_HOST"] ?? "127.0.0.1"
         port = try number("MAIL_PORT", default: 8080)
+        pause = .milliseconds(try number("MAIL_PAUSE_MS", default: 0))
         worker = environment["MAIL_WORKER"] ?? "worker"
         handlers = try number("MAIL_HANDLERS", default: 4, atLeast: 1)
         duration = .milliseconds(try number("MAIL_DURATION_MS", default: 20))

@@ -15,7 +15,12 @@ private struct NewMail: Decodable {
 
 extension MailStatus: ResponseEncodable {}
 
-func makeRouter(_ db: SharedDatabase, _ metrics: MetricsRegistry) -> Router<BasicRequestContext> {
+func makeRouter(
+    _ db: SharedDatabase,
+    _ persist: some PersistDriver,
+    pause: Duration,
+    _ metrics: MetricsRegistry
+) -> Router<BasicRequestContext> {
     let router = Router()
     router.add(middleware: MetricsMiddleware())
     router.add(middleware: DatabaseErrors())
@@ -23,6 +28,7 @@ func makeRouter(_ db: SharedDatabase, _ metrics: MetricsRegistry) -> Router<Basi
     router.post("mails") { request, context in
         let new = try await request.decode(as: NewMail.self, context: context)
         guard new.to.contains("@") else { throw HTTPError(.badRequest, message: "'\(new.to)' is no address") }
+        if pause > .zero { try await limit(to: new.to, pause, persist) }
         let mail = Mail(recipient: new.to, subject: new.subject, body: new.body)
         let status = try await db.write { db in
             var mail = mail
@@ -54,6 +60,18 @@ func makeRouter(_ db: SharedDatabase, _ metrics: MetricsRegistry) -> Router<Basi
         )
     }
     return router
+}
+
+/// Answers 429 if any of the servers has accepted a mail to the same address within the pause.
+private func limit(to address: String, _ pause: Duration, _ persist: some PersistDriver) async throws {
+    let key = "mail to \(address)"
+    do {
+        try await persist.create(key: key, value: true, expires: pause)
+    } catch let error as PersistError where error == .duplicate {
+        let left = try await persist.getWithTTL(key: key, as: Bool.self)?.ttl ?? .zero
+        let seconds = max(1, Int((left / .seconds(1)).rounded(.up)))
+        throw HTTPError(.tooManyRequests, headers: [.retryAfter: "\(seconds)"], message: "a mail to this address was just accepted")
+    }
 }
 
 /// Answers 503 while the database is busy, its disk is full, or this server shuts down, so that clients and proxies repeat the request.

@@ -4,6 +4,7 @@ import MailShared
 import Metrics
 import RoundtableService
 import ServiceLifecycle
+import SharedPersist
 
 // server   accepts mails until SIGTERM or SIGINT
 
@@ -17,8 +18,9 @@ struct Server {
             MetricsSystem.bootstrap(metrics)
             // Somebody waits for an answer, so the writes of the server go before those of the workers.
             let db = try await settings.openDatabase(as: "server", priority: .interactive)
+            let persist = SharedPersistDriver(db, logger: logger)
             let application = Application(
-                router: makeRouter(db, metrics),
+                router: makeRouter(db, persist, pause: settings.pause, metrics),
                 configuration: ApplicationConfiguration(address: .hostname(settings.host, port: settings.port)),
                 onServerRunning: { channel in
                     let port = channel.localAddress?.port ?? settings.port
@@ -30,7 +32,7 @@ struct Server {
             // logs events, and records metrics with the registry above.
             let group = ServiceGroup(
                 configuration: ServiceGroupConfiguration(
-                    services: [SharedDatabaseService(db, logger: logger), application],
+                    services: [SharedDatabaseService(db, logger: logger), persist, application],
                     gracefulShutdownSignals: [.sigterm, .sigint],
                     logger: logger
                 )
