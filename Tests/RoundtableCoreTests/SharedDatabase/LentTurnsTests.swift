@@ -393,4 +393,19 @@ import Testing
         try await eventually("it is announced") { changes.value == [.some(["note"])] }
         withExtendedLifetime(observation) {}
     }
+
+    /// So does a turn of another process that takes longer than an announcement may wait.
+    @Test func announcedAfterALongTurn() async throws {
+        let changes = Shared<[DatabaseChange.Tables]>([])
+        let observation = try other.main.observeChanges(on: nil) { change in changes.change { $0.append(change.tables) }
+        }
+        let quick = try Self.open(folder, "quick", process) { $0.busyTimeout = .milliseconds(50) }
+        try await other.main.whileWriting {
+            quick.main.announce(.some(["note"]))
+            try await eventually("it waits") { records("quick").contains { $0.waiting != nil } }
+            try await eventually("it gives up") { records("quick").allSatisfy { $0.waiting == nil } }
+        }
+        try await eventually("it is announced") { changes.value == [.some(["note"])] }
+        withExtendedLifetime(observation) {}
+    }
 }
