@@ -1,3 +1,0 @@
-import GRDB
-
-func importEverything(_ db: Database) throws {}
