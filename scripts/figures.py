@@ -68,11 +68,11 @@ REPEATED = [
     ("DerivedTables.md", "to {} times (search) as long", "| INSERT | 3.1 | 1.9 | {} |"),
     ("Jobs.md", "Eight processes did {} small jobs each second", "8 processes do {} a second"),
     ("Replication.md", "was {} s old", "| 0.21, {}, 1.07, 7.14 s |"),
-    ("Failover.md", "the commits of the last {}\nto {} s were lost", "lost are the commits of the last | {} to {} s |"),
-    ("Failover.md", "first commit came {} to {} s after", "| {} to {} s, median"),
-    ("SharedCommits.md", "row were {} times as fast as with a `DatabasePool`, and {} times with synced", "| 64 tasks | 6.1 | 376 | 24.0 | 1,271 | {} ", "| 64 tasks, synced | 11.2 | 652 | 188 | 11,885 | {} "),
-    ("Checkpoints.md", "the WAL had {} frames at most", "| ours | 1,803 | 3,001 | {} |"),
-    ("Checkpoints.md", "{} with 20 ms", "others 0.35), {} frames at most"),
+    ("Replication.md", "the commits of the last {} to {} s were lost", "lost are the commits of the last | {} to {} s |"),
+    ("Replication.md", "first commit came {} to {} s after", "| {} to {} s, median"),
+    ("WritesAndCheckpoints.md", "row were {} times as fast as with a `DatabasePool`, and {} times with synced", "| 64 tasks | 6.1 | 376 | 24.0 | 1,271 | {} ", "| 64 tasks, synced | 11.2 | 652 | 188 | 11,885 | {} "),
+    ("WritesAndCheckpoints.md", "the WAL had {} frames at most", "| ours | 1,803 | 3,001 | {} |"),
+    ("WritesAndCheckpoints.md", "{} with 20 ms", "others 0.35), {} frames at most"),
 ]
 
 

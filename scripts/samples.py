@@ -41,7 +41,7 @@ CONTEXTS = ROOT / "Tests" / "Samples"
 # Stubs that the samples need besides those of typecheck-apple.sh. Later ones import earlier ones.
 APPLE_STUBS = ROOT / "Tests" / "AppleStubs"
 APPLE_STUB_NAMES = ["SwiftUI", "AppIntents", "BackgroundTasks", "Security", "UserNotifications"]
-OTHER_STUBS = ["SQLite"]
+OTHER_STUBS = ["SQLite", "Hummingbird"]
 # The context of all samples. A module of its own, so that samples may declare its names.
 COMMON = "Common"
 SWIFT = os.environ.get("SWIFT", "swift")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that each error message says what to do next, and that the guides "Troubleshooting" and "Messages of the Tool and of Replication" are not stale.
+"""Checks that each error message says what to do next, and that the guide "Troubleshooting" is not stale.
 
   troubleshooting.py --check    fails if
                                 - a message that stands alone has no next step, and no row of a guide has it;
@@ -26,7 +26,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-GUIDES = [ROOT / "docs" / "guides" / name for name in ("Troubleshooting.md", "ToolMessages.md")]
+GUIDES = [ROOT / "docs" / "guides" / "Troubleshooting.md"]
 # Files whose texts become part of errors, or of SharedDatabase.uncoordinatedReason.
 TEXTS = [
     "RoundtableC/Reporting.swift",

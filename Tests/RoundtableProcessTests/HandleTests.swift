@@ -219,7 +219,7 @@ extension ProcessTests {
             let package = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
                 .deletingLastPathComponent()
             let guide = try String(
-                contentsOf: package.appendingPathComponent("docs/guides/RawHandles.md"),
+                contentsOf: package.appendingPathComponent("docs/guides/OtherLanguagesAndLibraries.md"),
                 encoding: .utf8
             )
             let example = try #require(guide.components(separatedBy: "```c\n").dropFirst().first)

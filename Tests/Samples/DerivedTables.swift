@@ -14,3 +14,7 @@ struct MessageList {
 
 var list: MessageList { MessageList() }
 var unreadFirst: MaterializedView { fatalError() }
+
+struct Person: Codable, Sendable {
+    var name: String
+}

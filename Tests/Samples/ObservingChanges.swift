@@ -2,4 +2,5 @@ actor Cache {
     func reload() {}
 }
 let cache = Cache()
+func reload() {}
 func reloadTimelines() {}

@@ -1,5 +1,8 @@
+import Foundation
 import GRDB
 import Roundtable
+
+@testable import Common
 
 struct JobRecord: Codable, FetchableRecord, PersistableRecord {}
 
@@ -13,5 +16,7 @@ struct AddJob: OutboxCommand {
 
 var job: JobRecord { JobRecord() }
 var handlers: OutboxHandlers { OutboxHandlers() }
+
+var bundledURL: URL { url }
 
 func restartWhenIdle() {}

@@ -8,5 +8,6 @@ struct AddEntry: OutboxCommand {
 var outbox: CommandOutbox { fatalError() }
 var command: AddEntry { AddEntry() }
 
+func report(_ text: String) {}
 func askForSpace() {}
 func showThatNothingIsApplied() {}

@@ -6,7 +6,7 @@ import RoundtableGate
 
 extension SharedDatabase {
     /// Something that happened to a database and that no caller would learn otherwise: a problem, its end, or the progress of work in the
-    /// background. See <doc:Events>.
+    /// background. See <doc:WhatCanGoWrong#Events>.
     ///
     /// An error that a function of yours throws is no event. A process only receives the events of its own participants.
     public struct Event: Sendable, CustomStringConvertible {

@@ -34,7 +34,7 @@ extension SharedDatabase.Options {
 }
 
 extension SharedDatabase {
-    /// Where the events of a database are logged, whether or not the program consumes them in another way. See <doc:Events>.
+    /// Where the events of a database are logged, whether or not the program consumes them in another way. See <doc:WhatCanGoWrong#The-log>.
     public enum EventLog: Sendable {
         /// The system's log.
         ///

@@ -16,7 +16,7 @@ import Synchronization
 /// A snapshot has a connection of its own, and runs one access at a time, on any thread. It ends with `close()`, when its last reference
 /// is released, and when its `SharedDatabase` is closed. It keeps the `SharedDatabase` alive.
 ///
-/// While a snapshot stays at its moment, it holds checkpoints back: see <doc:LongLivedReads>.
+/// While a snapshot stays at its moment, it holds checkpoints back: see <doc:ObservingChanges#Advance-or-close>.
 public final class SharedDatabaseSnapshot: Sendable {
     private enum Phase: Equatable {
         case open

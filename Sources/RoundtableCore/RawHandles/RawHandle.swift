@@ -6,7 +6,7 @@ import Synchronization
 
 extension SharedDatabase {
     /// Lets a `sqlite3` connection that does not belong to GRDB (SQLite.swift, C, an older layer of your program) write to the shared
-    /// database in fair turns, and notifies all observers of its commits. See <doc:RawHandles>.
+    /// database in fair turns, and notifies all observers of its commits. See <doc:OtherLanguagesAndLibraries>.
     ///
     /// ```swift
     /// let handle = try SharedDatabase.RawHandle(attachedTo: connection.handle, of: db)

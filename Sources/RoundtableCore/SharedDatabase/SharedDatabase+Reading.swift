@@ -3,8 +3,8 @@ import GRDB
 import RoundtableKernel
 
 /// These are the functions of GRDB's `DatabaseReader` with one difference: they record the line of code that called them. Reports
-/// about reads that hold up checkpoints name this line (see <doc:WatchTheWAL>). Code that calls `some DatabaseReader` reaches the
-/// functions that do not record it.
+/// about reads that hold up checkpoints name this line (see <doc:WritesAndCheckpoints#Watch-the-WAL>). Code that calls `some DatabaseReader`
+/// reaches the functions that do not record it.
 extension SharedDatabase {
     /// Reads a snapshot of the database. The read never waits for a writer. It waits when all reader connections are in use.
     ///

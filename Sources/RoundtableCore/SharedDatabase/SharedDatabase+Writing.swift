@@ -10,7 +10,8 @@ import RoundtableKernel
 /// While the database is suspended, async functions and functions that return immediately wait, and blocking functions throw an error
 /// of code `SQLITE_INTERRUPT`. ``Options/whileSuspended`` and the parameter of the same name change this.
 ///
-/// Each write has a priority among the writes that wait for the turn (<doc:FairTurns>): the parameter `priority`, or ``Options/priority``.
+/// Each write has a priority among the writes that wait for the turn (<doc:WritesAndCheckpoints#Who-goes-first>): the parameter `priority`,
+/// or ``Options/priority``.
 ///
 /// These are the functions of GRDB's `DatabaseWriter` with one difference: they record the line of code that called them, and
 /// show it to other processes that wait. Code that calls `some DatabaseWriter` reaches the functions that do not record it.
@@ -53,8 +54,8 @@ extension SharedDatabase {
 
     /// Runs `updates` in a transaction, which is committed unless `updates` throws.
     ///
-    /// Asynchronous writes that wait at the same time share a transaction (<doc:SharedCommits>). `updates` runs once at most, also if that
-    /// transaction cannot be committed: then all writes that had run in it fail.
+    /// Asynchronous writes that wait at the same time share a transaction (<doc:WritesAndCheckpoints#Shared-commits>). `updates` runs once
+    /// at most, also if that transaction cannot be committed: then all writes that had run in it fail.
     ///
     /// - Parameters:
     ///   - priority: how urgent the write is; nil, the default: as ``Options/priority`` says.

@@ -34,7 +34,7 @@ public struct Job<Payload: Codable & Sendable>: Sendable {
     /// Call it once: a second call of the same attempt runs its `updates`, too.
     ///
     /// It is not cancelled with the handler's task, and waits while the database is suspended. `updates` runs once at most. It fails with
-    /// `SQLITE_ABORT_ROLLBACK` if another write of this process has ended the transaction that they shared (<doc:SharedCommits>).
+    /// `SQLITE_ABORT_ROLLBACK` if another write of this process has ended the transaction that they shared (<doc:WritesAndCheckpoints>).
     ///
     /// - throws: what `updates` throws; ``JobError/attemptLost(queue:job:attempt:reason:)``, without having called `updates`;
     ///   `DatabaseError`.

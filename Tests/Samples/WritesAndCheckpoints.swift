@@ -5,5 +5,7 @@ enum Thumbnail {
 }
 
 struct Draft: Codable, PersistableRecord {}
+struct Event: Codable, PersistableRecord {}
 
 var draft: Draft { Draft() }
+var events: [Event] { [] }

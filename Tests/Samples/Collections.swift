@@ -1,5 +1,0 @@
-struct Person: Codable, Sendable {
-    var name: String
-}
-
-struct Stamp: Codable, Sendable {}

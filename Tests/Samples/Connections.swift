@@ -1,6 +1,0 @@
-import Foundation
-
-@testable import Common
-
-var path: String { "/srv/app.sqlite" }
-var bundledURL: URL { url }

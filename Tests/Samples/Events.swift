@@ -1,1 +1,0 @@
-func report(_ text: String) {}

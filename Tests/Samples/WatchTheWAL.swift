@@ -1,3 +1,0 @@
-import Roundtable
-
-func showInDebugMenu(_ health: WALHealth) {}
