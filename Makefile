@@ -257,11 +257,14 @@ typecheck-apple: dependencies
 	python3 scripts/privacy.py
 	@sh scripts/typecheck-apple.sh
 
-# The documentation as a static site, in .build/docs: `make docs BASE=roundtable` for a site whose address ends so. Fails at any warning of DocC.
+# The documentation as a static site, in .build/docs: `make docs BASE=roundtable` for a site whose address ends so. Fails at any warning of DocC, at a dead
+# link, and at pages that do not show in a headless Chromium, of which it makes pictures in .build/docs-pictures.
 docs: dependencies
+	@sh scripts/dependencies.sh $(SWIFT) python3 chromium
 	$(SWIFT) build $(TRAITS) --build-tests $(BUILD_FLAGS)
 	python3 scripts/troubleshooting.py --check
 	sh scripts/docs.sh $(SWIFT) .build/docs $(BASE)
+	python3 scripts/docs-site.py check .build/docs $(BASE)
 
 # Writes docs/api, the list of all public declarations, anew. `make docs` compares it with the sources.
 api: dependencies

@@ -1,6 +1,6 @@
 #!/bin/sh
-# docs.sh SWIFT [OUT [HOSTING_BASE]]: builds the documentation of Roundtable, RoundtableFiles and RoundtableTestKit as a static site, of the modules that
-# `swift build` has built for debugging. Every warning of DocC is an error: a link that leads nowhere, a symbol that is not found.
+# docs.sh SWIFT [OUT [HOSTING_BASE]]: builds the documentation of all products that programs import as a static site, of the modules that `swift build` has
+# built for debugging. Every warning of DocC is an error: a link that leads nowhere, a symbol that is not found.
 #
 # Without DocC's plugin, because the graphs that SwiftPM makes for it lack the symbols that the umbrella re-exports: all but a few.
 set -eu
@@ -51,12 +51,18 @@ python3 scripts/api.py "$work" ${API:---check}
 [ -z "${API:-}" ] || exit 0
 python3 scripts/guides.py catalogues "$work/catalogues"
 convert Roundtable
+for module in RoundtableJobs RoundtableService; do
+    # Their comments link to guides and symbols of Roundtable's archive, and do not document every parameter.
+    sed -i -E 's#<doc:#<doc:/Roundtable/#g; s#``Roundtable/#``RoundtableCore/#g; s#``(SharedDatabase|WorkerEvent)\b#``/Roundtable/\1#g' "$work/$module"/*.symbols.json
+    convert "$module" --dependency "$work/Roundtable.doccarchive" --disable-parameters-and-returns-validation
+done
+convert RoundtableFiles
 convert RoundtableTestKit --dependency "$work/Roundtable.doccarchive"
 
 rm -rf "$out"
 mkdir -p "$(dirname "$out")"
-"$tools/docc" merge "$work/Roundtable.doccarchive" "$work/RoundtableTestKit.doccarchive" --synthesized-landing-page-name Roundtable \
-    --synthesized-landing-page-kind Package --synthesized-landing-page-topics-style detailedGrid --output-path "$out"
+"$tools/docc" merge "$work"/*.doccarchive --synthesized-landing-page-name Roundtable \
+    --synthesized-landing-page-kind Package --synthesized-landing-page-topics-style list --output-path "$out"
 # DocC's site has no page at its root.
-echo '<!DOCTYPE html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url=documentation/"><a href="documentation/">Documentation</a>' >"$out/index.html"
+python3 scripts/docs-site.py landing "$out"
 echo "The documentation is in $out. Serve it, because browsers do not run it from files: python3 -m http.server --directory $out"

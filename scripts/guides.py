@@ -2,10 +2,12 @@
 """The guides, docs/guides: Markdown whose links lead from file to file.
 
   guides.py check               fails if a link of a document, or of a comment, leads to no file, heading or guide
-  guides.py catalogues FOLDER   writes the catalogues of DocC, whose links have another form: FOLDER/Roundtable.docc, FOLDER/RoundtableTestKit.docc
+  guides.py catalogues FOLDER   writes DocC's catalogues, whose links have another form, as FOLDER/MODULE.docc: the guides, and the documents of docs and
+                                Examples that docs/guides/README.md links to
 """
 
 import re
+import shutil
 import subprocess
 import sys
 from functools import cache
@@ -15,6 +17,12 @@ ROOT = Path(__file__).resolve().parent.parent
 GUIDES = ROOT / "docs" / "guides"
 # The guides of the test kit. All others are Roundtable's.
 TEST_KIT = {"RoundtableTestKit", "TestingFor0xDEAD10CC", "TestingYourOwnDatabaseCode"}
+# The modules that have no guides of their own, and the first sentence of their pages.
+ABSTRACTS = {
+    "RoundtableFiles": "Snapshot files and the outbox, for processes that never open the database. Without GRDB and SQLite.",
+    "RoundtableJobs": "A table of jobs that workers of all processes share.",
+    "RoundtableService": "A shared database and its workers as services of swift-service-lifecycle, with metrics, tracing and health.",
+}
 LINK = re.compile(r"\[([^\]]*)\]\(([^) ]+)\)")
 DOC = re.compile(r"<doc:([^>]+)>")
 
@@ -25,7 +33,27 @@ def guide(name):
 
 
 def name(path):
-    return "Roundtable" if path.name == "README.md" else path.stem
+    if path.name == "README.md":
+        return "Roundtable" if path.parent == GUIDES else "Example" + path.parent.name
+    return path.stem
+
+
+@cache
+def pages():
+    """The documents that the site has, with the modules to which they belong."""
+    found = {path: "RoundtableTestKit" if name(path) in TEST_KIT else "Roundtable" for path in sorted(GUIDES.glob("*.md"))}
+    for _, link in LINK.findall(guide("Roundtable").read_text()):
+        path = (GUIDES / link.partition("#")[0]).resolve()
+        if path.suffix == ".md" and not re.match(r"[a-z]+:", link):
+            found.setdefault(path, "Roundtable")
+    return found
+
+
+def address(path, anchor=""):
+    """Where the site has a page."""
+    module = pages()[path]
+    page = [] if name(path) == module else [name(path).lower()]
+    return "/".join(["documentation", module.lower(), *page]) + ("#" + headings(path)[anchor] if anchor else "")
 
 
 def prose(lines, comment=""):
@@ -46,8 +74,9 @@ def headings(path):
     found = {}
     for _, line in prose(path.read_text().splitlines()):
         if match := re.match(r"#+ +(.*)", line):
-            kept = re.sub(r"[^A-Za-z0-9_ -]", "", match[1]).replace(" ", "-")
-            anchor, copies = kept.lower(), 0
+            kept = re.sub(r"[^A-Za-z0-9_ –-]", "", match[1]).replace(" ", "-")
+            # GitHub drops an en dash, and DocC makes a hyphen of it.
+            anchor, kept, copies = kept.replace("–", "").lower(), kept.replace("–", "-"), 0
             while anchor in found:
                 copies += 1
                 anchor = f"{kept.lower()}-{copies}"
@@ -91,7 +120,7 @@ def check():
 
 
 def for_docc(line, path):
-    """One line of a guide, with DocC's links."""
+    """One line of a document, with DocC's links."""
 
     def convert(match):
         text, link = match.groups()
@@ -99,32 +128,40 @@ def for_docc(line, path):
         file = (path.parent / target).resolve() if target else path
         if re.match(r"[a-z]+:", link):
             return match[0]
-        if file.parent != GUIDES:
-            # Other documents of the repository are not on the site.
+        if match[0].startswith("!"):
+            return f"![{text}]({file.name})"
+        if file not in pages():
             return f"`{file.relative_to(ROOT)}`" if text.strip("`") == str(file.relative_to(ROOT)) else text
+        if pages()[file] != pages()[path]:
+            return f"[{text}](/{address(file, anchor)})"
         anchor = "#" + headings(file)[anchor] if anchor else ""
         if text == title(file):
             return f"<doc:{name(file)}{anchor}>"
         return f"[{text}]({'doc:' + name(file) if target else ''}{anchor})"
 
     # Code outside of links is left alone: what looks like a link there is none.
-    return re.sub(LINK.pattern + r"|`+[^`]*`+", lambda match: convert(match) if match[2] else match[0], line)
+    return re.sub("!?" + LINK.pattern + r"|`+[^`]*`+", lambda match: convert(match) if match[2] else match[0], line)
 
 
 def catalogues(out):
-    for path in sorted(GUIDES.glob("*.md")):
-        module = "RoundtableTestKit" if name(path) in TEST_KIT else "Roundtable"
+    for module, abstract in ABSTRACTS.items():
+        (out / f"{module}.docc").mkdir(parents=True)
+        (out / f"{module}.docc" / f"{module}.md").write_text(f"# ``{module}``\n\n{abstract}\n")
+    for path, module in pages().items():
+        folder = out / f"{module}.docc"
+        folder.mkdir(exist_ok=True)
         lines = path.read_text().splitlines()
         for index, line in prose(lines):
             lines[index] = for_docc(line, path)
-        folder = out / f"{module}.docc"
-        folder.mkdir(parents=True, exist_ok=True)
+            for _, picture in re.findall("!" + LINK.pattern, line):
+                shutil.copy(path.parent / picture, folder)
         (folder / f"{name(path)}.md").write_text("\n".join(lines) + "\n")
 
 
-if sys.argv[1:] == ["check"]:
-    check()
-elif len(sys.argv) == 3 and sys.argv[1] == "catalogues":
-    catalogues(Path(sys.argv[2]))
-else:
-    sys.exit(__doc__)
+if __name__ == "__main__":
+    if sys.argv[1:] == ["check"]:
+        check()
+    elif len(sys.argv) == 3 and sys.argv[1] == "catalogues":
+        catalogues(Path(sys.argv[2]))
+    else:
+        sys.exit(__doc__)
