@@ -19,8 +19,9 @@ package final class ProcessSuspension: Sendable {
 
     package let assertions = WriteAssertions()
     private let state = Mutex(State())
-    /// Held during a change, so that changes reach all gates in the order in which they were made.
-    private let changing = NSRecursiveLock()
+    /// Held during a change of all gates, or of one and those that are suspended with it, so that changes reach them in the order in which
+    /// they were made.
+    let changing = NSRecursiveLock()
     private let timeToRollBack: Nanoseconds?
     private let givesNotices: @Sendable () -> Bool
 
@@ -137,7 +138,7 @@ package final class ProcessSuspension: Sendable {
             requests.process.protections = [:]
             requests.isExpired = true
         }
-        for gate in gates { _ = gate.request { $0.own.protections = [:] } }
+        changing.withLock { for gate in gates { _ = gate.request { $0.own.protections = [:] } } }
         _ = close(gates, until: began.addingSaturating(timeLeft.nanoseconds), since: began)
         askAgainLater()
     }

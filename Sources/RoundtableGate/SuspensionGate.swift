@@ -61,9 +61,6 @@ package final class SuspensionGate: Sendable {
     /// `gateInterruptsWrites` leaves the gate.
     private let interrupting = NSRecursiveLock()
 
-    /// Held while the requests of this gate and its dependents change, so that the changes come in one order.
-    private let changing = NSRecursiveLock()
-
     package init(
         path: String,
         policy: SuspensionPolicy,
@@ -93,9 +90,10 @@ package final class SuspensionGate: Sendable {
 
     var presentFollowers: [any GateFollower] { followers.withLock { $0.all } }
 
-    /// Adds the gate of a database that takes the turns of this one (rule W14). It is suspended and protected with this one from now on.
+    /// Adds the gate of a database of the same process that takes the turns of this one (rule W14). It is suspended and protected with this
+    /// one from now on.
     package func add(dependent: SuspensionGate) {
-        changing.withLock {
+        process.changing.withLock {
             let own = state.withLock { state in
                 state.dependents.removeAll { $0.gate == nil }
                 state.dependents.append(WeakGate(gate: dependent))
@@ -106,7 +104,7 @@ package final class SuspensionGate: Sendable {
     }
 
     /// This gate, and those that are suspended with it.
-    var withDependents: [SuspensionGate] {
+    package var withDependents: [SuspensionGate] {
         let dependents = state.withLock { $0.dependents }
         return dependents.isEmpty ? [self] : [self] + dependents.compactMap(\.gate).flatMap(\.withDependents)
     }
@@ -115,7 +113,7 @@ package final class SuspensionGate: Sendable {
     ///
     /// - returns: the gates that must be opened.
     func requestAll(_ body: (inout SuspensionRequests) -> Void) -> [SuspensionGate] {
-        changing.withLock { withDependents.filter { $0.request(body) } }
+        process.changing.withLock { withDependents.filter { $0.request(body) } }
     }
 
     /// Whether the gate is closed.

@@ -54,11 +54,15 @@ import Testing
         // A connection of which it is not known which file it has open does not count.
         if isCopied { #expect(files.look() == nil) } else { #expect(files.look()?.part == .wal) }
         if isCopied {
+            // Nor do the companions that it had, which another program may replace when it has been closed.
             touch(path + "-wal")
+            try FileManager.default.moveItem(atPath: path + "-shm", toPath: path + "-shm.before")
+            touch(path + "-shm")
             #expect(files.opened(2, DatabaseFiles.Part.allCases))
             let shown = Mutex(FileStamps(database: 0, companions: 0))
             files.follow { stamps in shown.withLock { $0 = stamps } }
             #expect(shown.withLock { $0.companions } != 0)
+            #expect(files.look() == nil)
         }
     }
 

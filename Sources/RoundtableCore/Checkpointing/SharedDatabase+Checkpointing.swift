@@ -166,7 +166,7 @@ extension SharedDatabase {
         if let holder = (try? walHealth())?.checkpointLock {
             obstacle = "\(holder) holds the lock for checkpoints"
         } else {
-            let lockHolder = LockHolder.find(databasePath: path, participant: seat.participant)
+            let lockHolder = LockHolder.find(databasePath: path, seat: seat)
             obstacle = lockHolder.description(waited: MonotonicClock.now &- began)
         }
         return DatabaseError(

@@ -52,12 +52,10 @@ final class BusyHandler: @unchecked Sendable {
     /// How long opening the connection waits.
     var openingTimeout: Nanoseconds { isSettingUp ? setupTimeout : timeout }
 
-    func take(_ participant: @escaping () -> Participant?) {
-        self.participant = participant
-        question?.participant = participant
+    /// The seat of the participant; nil while it has none.
+    var seat: Seat? {
+        didSet { question?.seat = seat }
     }
-
-    private var participant: () -> Participant? = { nil }
 
     // MARK: The turn
 
@@ -139,7 +137,7 @@ final class BusyHandler: @unchecked Sendable {
             hasWaited = true
         }
         guard !isSpent, let deadline, now < deadline, mayContinue(at: now) else {
-            let holder = LockHolder.find(databasePath: path, participant: participant())
+            let holder = LockHolder.find(databasePath: path, seat: seat)
             obstacle = holder.description(waited: now &- (requested ?? now))
             self.deadline = nil
             isSpent = false
@@ -147,7 +145,7 @@ final class BusyHandler: @unchecked Sendable {
         }
         MonotonicClock.sleep(min(Self.backoff.pause(after: tries + 1), deadline - now))
         // Other participants see this wait like one for the turn, since the holder of the lock may be a program without turns.
-        if isInTurn { participant()?.note(wait: MonotonicClock.now &- began) }
+        if isInTurn { seat?.participant?.note(wait: MonotonicClock.now &- began) }
         return true
     }
 
@@ -175,7 +173,7 @@ final class BusyHandler: @unchecked Sendable {
 private final class BusyQuestion: WaitLimit {
     private let path: String
     private let callback: @Sendable (SharedDatabase.BusyWait) -> Bool
-    var participant: () -> Participant? = { nil }
+    var seat: Seat?
     private var began: Nanoseconds = 0
     private var backoff = Backoff(.milliseconds(10), upTo: .milliseconds(100))
     private(set) var nextQuestion: Nanoseconds = 0
@@ -192,7 +190,7 @@ private final class BusyQuestion: WaitLimit {
     }
 
     func mayContinue(at now: Nanoseconds) -> Bool {
-        let holder = LockHolder.find(databasePath: path, participant: participant())
+        let holder = LockHolder.find(databasePath: path, seat: seat)
         let elapsed = Duration.nanoseconds(Int64(clamping: now.subtractingSaturating(began)))
         let answer = callback(
             SharedDatabase.BusyWait(path: path, tries: backoff.failures, elapsed: elapsed, holder: holder)

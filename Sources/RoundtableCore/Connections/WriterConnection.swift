@@ -166,7 +166,7 @@ package final class WriterConnection: @unchecked Sendable {
         self.seat = seat
         for companion in companions { companion.participantDidJoin(as: seat.author) }
         checkpointer?.take(seat)
-        busyHandler.take { [seat] in seat.participant }
+        busyHandler.seat = seat
     }
 
     /// Begins to announce commits to other processes. Call it when the database is in WAL mode.
@@ -306,7 +306,7 @@ package final class WriterConnection: @unchecked Sendable {
             callSite: site,
             cancellation: cancellation,
             limit: busyHandler.turnLimit,
-            isWriteLockFree: { !db.isWriting && WalIndex(db)?.isWriteLockFree == true },
+            isWriteLockFree: { !db.isWriting && db.isWriteLockFree(withThoseOf: gate) },
             priority: priority
         )
         if outcome == .timedOut { busyHandler.turnTimedOut() }

@@ -68,7 +68,7 @@ final class LongReads: Parkable {
 
     /// The configuration of a snapshot's connection.
     var configuration: Configuration {
-        var configuration = options.readerConfiguration(path: path) { [seat] in seat.participant }
+        var configuration = options.readerConfiguration(path: path, seat: seat)
         // A read transaction stays open between accesses.
         configuration.allowsUnsafeTransactions = true
         return configuration

@@ -102,10 +102,10 @@ final class RawHandleAccess: @unchecked Sendable {
         )
         let tables = RawHandleTables(
             database.options.connectionOpening(path),
-            configuration: database.options.readerConfiguration(path: path) { [seat] in seat.participant }
+            configuration: database.options.readerConfiguration(path: path, seat: seat)
         )
         busyHandler = BusyHandler(path: path, options: database.options, gate: nil)
-        busyHandler.take { [seat] in seat.participant }
+        busyHandler.seat = seat
         commits = RawHandleCommits(raw, seat: seat, tables: tables)
         schema = RawHandleSchema(raw, database.writer.watch)
         database.files.opened(raw.number, DatabaseFiles.Part.allCases)
@@ -180,7 +180,7 @@ final class RawHandleAccess: @unchecked Sendable {
     private func turnstileLimit(since requested: Nanoseconds) -> (any WaitLimit)? {
         guard case .callback = database.options.busyMode else { return nil }
         let handler = BusyHandler(path: path, options: database.options, gate: nil)
-        handler.take { [seat] in seat.participant }
+        handler.seat = seat
         _ = handler.begin(requested: requested, deadline: nil)
         return handler.turnLimit
     }
@@ -248,7 +248,7 @@ final class RawHandleAccess: @unchecked Sendable {
         case .timedOut:
             // Rule T11.
             if raw.isWriteLockFree { return true }
-            let holder = LockHolder.find(databasePath: path, participant: seat.participant)
+            let holder = LockHolder.find(databasePath: path, seat: seat)
             throw DatabaseError(
                 resultCode: .SQLITE_BUSY,
                 message: "database is locked: \(holder.description(waited: MonotonicClock.now &- started))"

@@ -279,7 +279,7 @@ struct DatabaseSetUp {
                 try gate.checkOpen()
                 let now = MonotonicClock.now
                 guard now < deadline else {
-                    let holder = LockHolder.find(databasePath: file.path, participant: writer.seat?.participant)
+                    let holder = LockHolder.find(databasePath: file.path, seat: writer.seat)
                     throw DatabaseError(
                         resultCode: error.extendedResultCode,
                         message: """

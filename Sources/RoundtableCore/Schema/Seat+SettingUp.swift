@@ -32,9 +32,13 @@ extension Seat {
             author: author,
             role: .readWrite,
             settings: options.turnSettings,
-            access: nil,
+            access: (try? System.status(ofFileAt: lender.path)).flatMap { $0 }.map(FileAccess.init),
             stop: gate.waits,
-            outer: lender.lender.map { Seat(ofLender: $0, as: author, options: options, gate: gate) }
+            outer: lender.lender.map { Seat(ofLender: $0, as: author, options: options, gate: gate) },
+            // The list may lack a lock if others change while it is read.
+            isNotWritten: { [path = lender.path] in
+                (0..<3).allSatisfy { _ in SystemLocks.writer(databasePath: path) == nil }
+            }
         )
     }
 
@@ -58,7 +62,7 @@ extension Seat {
         )
         if outcome == .cancelled { throw GateClosed(gate: gate) }
         guard outcome != .timedOut else {
-            let holder = LockHolder.setter(participant: participant)
+            let holder = LockHolder.setter(among: others)
             let waited = LockHolder.seconds(MonotonicClock.now - requested)
             throw DatabaseError(
                 resultCode: .SQLITE_BUSY,
@@ -74,8 +78,7 @@ extension Seat {
 
 extension LockHolder {
     /// Names the process that creates or migrates the database, or writes it.
-    static func setter(participant: Participant?) -> String {
-        let others = (participant?.block.participants() ?? []).filter { $0.slot != participant?.slot.index }
+    static func setter(among others: [ParticipantRecord]) -> String {
         let setter = others.first { $0.state == .settingUp && $0.hasTurn }
         guard let holder = setter ?? others.first(where: \.hasTurn) else {
             return "another process, which creates, migrates or moves the database"

@@ -51,7 +51,7 @@ extension SharedDatabase {
         public var durability = CommitDurability.process
 
         /// Whether asynchronous writes of this participant that wait at the same time share a transaction. Each still has a result or an
-        /// error of its own, and returns once it is committed. See <doc:SharedCommits>.
+        /// error of its own, and returns once it is committed. See <doc:WritesAndCheckpoints#Shared-commits>.
         public var sharesCommits = true
 
         /// The limits for a snapshot that stays at one moment. A snapshot of this participant that exceeds them is reported (the event
@@ -197,10 +197,7 @@ extension SharedDatabase.Options {
 
     /// The configuration of one reader connection, or of the connection that a read-only participant has in the writer's place.
     /// Each connection needs its own, because the busy handler keeps the state of a wait.
-    func readerConfiguration(
-        path: String,
-        participant: @escaping () -> Participant? = { nil }
-    ) -> Configuration {
+    func readerConfiguration(path: String, seat: Seat? = nil) -> Configuration {
         var configuration = configuration
         configuration.readonly = true
         configuration.journalMode = .default
@@ -215,7 +212,7 @@ extension SharedDatabase.Options {
             configuration.busyMode = .timeout(min(seconds, OpeningWait.longestTimeout))
         case .callback:
             let handler = BusyHandler(path: path, options: self, gate: nil)
-            handler.take(participant)
+            handler.seat = seat
             configuration.busyMode = .callback { handler.next(tries: $0) }
         }
         return configuration

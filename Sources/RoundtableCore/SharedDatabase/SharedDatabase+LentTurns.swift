@@ -6,8 +6,8 @@ import Synchronization
 // Rule W14: A database that takes the turns of another one (`turnsOf`) has a seat at that one's control block (T14), for the turn alone. It
 // takes no lock of the other file for its writes. What it has committed is announced as an aside commit of the other database (R2), in a turn
 // of that one's participant in the same process, if that has a database attached; commits that come meanwhile are announced together. If the
-// process dies before, observers of the other database learn of the commits with the next one. The gates are requested to close and to open
-// together, and are protected together.
+// process dies before, or closes the other database, observers of that one learn of the commits with the next one. The gates are requested to
+// close and to open together, and are protected together.
 
 extension SharedDatabase.Options {
     /// Another database of this process, with whose turns this one is written. nil, the default: this one has turns of its own alone.
@@ -28,9 +28,12 @@ private struct Lender: Sendable {
 extension SharedDatabase {
     /// Why a write of this database cannot take the turn of the other one here; nil when it can.
     var turnRefusal: Refusal? {
-        guard let lender else { return nil }
-        if Access.isWriting(lender) { return .failed(DatabaseError.turnIsTaken(path, lender.path)) }
-        return lender.turnRefusal
+        var next = lender
+        while let lender = next {
+            if Access.isWriting(lender) { return .failed(DatabaseError.turnIsTaken(path, lender.path)) }
+            next = lender.lender
+        }
+        return nil
     }
 
     /// Announces commits to a database that takes the turns of this one, to observers of this one in all processes. Safe from any thread.
@@ -51,6 +54,8 @@ extension SharedDatabase {
         onWriterLater(write, failed: failed) {
             [weak self] db in
             guard let self, let recorder = writer.recorder else { return }
+            // A connection that is being closed runs this, too, and without a turn.
+            if writer.isClosing { return announcingFailed(backoff) }
             // Databases are attached when a connection is prepared. If this cannot be read, a superfluous notification is the smaller harm.
             let areNeeded = (try? db.hasAttachedDatabases) != false
             let tables = announcements.withLock { announcements in
@@ -63,7 +68,7 @@ extension SharedDatabase {
                 observatory.notifyWriter(tables)
             }
             recorder.endTurn()
-            if recorder.owesAnnouncement { backoff.retry { [weak self] in self?.announceSoon($0) } }
+            if recorder.owesAnnouncement { announcingFailed(backoff) }
         }
     }
 
@@ -88,7 +93,41 @@ struct Announcements: Sendable {
     }
 }
 
+extension Database {
+    /// Whether SQLite's write lock is free (rule T12), of this database and of the attached ones that take its turns (rule T14). Call it
+    /// outside of transactions.
+    func isWriteLockFree(withThoseOf gate: SuspensionGate) -> Bool {
+        guard WalIndex(self)?.isWriteLockFree == true else { return false }
+        // A write of this process may wait for a reader of this database, which waits for a barrier, which waits here.
+        let borrowers = gate.withDependents.dropFirst().filter { $0.running == nil }.map(\.path)
+        if borrowers.isEmpty { return true }
+        do {
+            let attached = try Row.fetchAll(self, sql: "SELECT name, file FROM pragma_database_list WHERE seq > 1")
+            return try attached.allSatisfy { row in
+                guard borrowers.contains(row["file"]) else { return true }
+                let name: String = row["name"]
+                // A connection maps the wal-index when it reads.
+                _ = try Int.fetchOne(self, sql: "SELECT 1 FROM \(name.quotedDatabaseIdentifier).sqlite_master")
+                return WalIndex(self, schema: name)?.isWriteLockFree == true
+            }
+        } catch {
+            return false
+        }
+    }
+}
+
 extension DatabaseError {
+    /// A database that is only read announces nothing.
+    static func turnsCannotBeLent(_ path: String, _ lender: String) -> DatabaseError {
+        DatabaseError(
+            resultCode: .SQLITE_MISUSE,
+            message: """
+                \(path) cannot take the turns of \(lender), which was opened for reading only. Nothing was opened. Open \(lender) with \
+                open(), or \(path) with openReadOnly() or without turnsOf
+                """
+        )
+    }
+
     fileprivate static func turnIsTaken(_ path: String, _ lender: String) -> DatabaseError {
         DatabaseError(
             resultCode: .SQLITE_MISUSE,

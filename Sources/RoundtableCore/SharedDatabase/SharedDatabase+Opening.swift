@@ -111,6 +111,9 @@ extension SharedDatabase {
         var options = opening.options
         options.files = DatabaseFiles(databasePath: file.path)
         if options.turnsOf?.path == file.path { options.turnsOf = nil }
+        if let lender = options.turnsOf, lender.role == .readOnly {
+            throw DatabaseError.turnsCannotBeLent(file.path, lender.path)
+        }
         let gate = try options.openingGate(file.path)
         // The opening stays inside the gate until the database follows the gate.
         let database = try gate.opening {
@@ -140,6 +143,7 @@ extension SharedDatabase {
         }
         do {
             for feature in features { try feature.databaseDidOpen(database) }
+            if database.seat.hasSetUp { database.lender?.announce(.fullDatabase) }
             try options.cancellation?.end()
         } catch {
             try? database.close()

@@ -17,7 +17,7 @@ import Synchronization
 /// ```
 ///
 /// - Reads run in parallel, each on a snapshot of the database, and never wait for a writer.
-/// - Writes take turns with all other participants, in this process and in others: see <doc:FairTurns>.
+/// - Writes take turns with all other participants, in this process and in others: see <doc:WritesAndCheckpoints>.
 ///
 /// A shared database is safe to use from any thread. It does not survive `fork` without `exec`: in the child, accesses
 /// throw `SQLITE_MISUSE`, and so does opening the same database again.
@@ -117,7 +117,7 @@ public final class SharedDatabase: Sendable {
                 rejoining.look()
             }
         ) { [watch = writer.watch] in
-            let configuration = options.readerConfiguration(path: path) { seat.participant }
+            let configuration = options.readerConfiguration(path: path, seat: seat)
             do {
                 return try ReaderConnection(opening, configuration, watch: watch)
             } catch let error as DatabaseError

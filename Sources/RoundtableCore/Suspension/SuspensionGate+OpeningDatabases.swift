@@ -15,7 +15,7 @@ extension SharedDatabase.Options {
         let gate = SuspensionGate(
             path: path,
             policy: suspensionPolicy,
-            process: process,
+            process: turnsOf?.gate.process ?? process,
             report: { [reporter] in reporter.report($0) }
         )
         turnsOf?.gate.add(dependent: gate)

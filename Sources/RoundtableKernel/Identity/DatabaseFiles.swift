@@ -129,7 +129,12 @@ package final class DatabaseFiles: Sendable {
                     state.known[0] = file
                 }
             }
-            if isSame { state.hasOpened = true } else { state.connections.remove(connection) }
+            if isSame {
+                state.hasOpened = true
+            } else {
+                state.connections.remove(connection)
+                if state.connections.isEmpty { _ = state.forgetCompanions() }
+            }
             return (isSame, state.onChange.map { ($0, FileStamps(state.known)) })
         }
         if let (onChange, stamps) = change { onChange(stamps) }

@@ -60,9 +60,12 @@ package final class Seat: @unchecked Sendable {
     private let access: FileAccess?
     private let stop: WaitCancellation?
     // Rule T14: A participant that takes the turns of another database, too, has a slot in that one's control block. It takes that turn before
-    // its own, and releases it after that, so that nobody waits for the other turn while holding the one of this database.
+    // its own, and releases it after that, so that nobody waits for the other turn while holding the one of this database. For a waiter there,
+    // WRITE is taken (T12) if it is taken in one of the files that it knows to be written with these turns.
     /// The seat at the control block of another database, whose turn comes before the own one (rule T14). It is used as this seat is.
     private let outer: Seat?
+    /// Whether the system knows nobody who writes the database; for a seat whose participant has no connection to it.
+    private let isNotWritten: () -> Bool
     private let shared = Mutex(Shared())
     private let changeCount = Atomic<UInt64>(0)
     /// When `mayHaveMoved` last compared the block with the file in its place.
@@ -74,6 +77,8 @@ package final class Seat: @unchecked Sendable {
     private var lastJoinAttempt: Nanoseconds = 0
     private var lastPlaceCheck: Nanoseconds = 0
     private var callSite: CallSite?
+    /// Whether the participant has had a turn for setting up.
+    package private(set) var hasSetUp = false
 
     private static let rejoinInterval: Nanoseconds = 100_000_000
     private static let placeCheckInterval: Nanoseconds = 250_000_000
@@ -84,6 +89,7 @@ package final class Seat: @unchecked Sendable {
     /// - parameter access: the permissions of a new control block; nil leaves them to the umask.
     /// - parameter stop: ends waits for the turn as long as it is cancelled.
     /// - parameter outer: a seat of another database, whose turn is taken before the own one.
+    /// - parameter isNotWritten: whether nobody is known to write the database, besides what callers of `takeTurn` see.
     package init(
         databasePath: String,
         author: String,
@@ -91,10 +97,12 @@ package final class Seat: @unchecked Sendable {
         settings: TurnSettings,
         access: FileAccess?,
         stop: WaitCancellation? = nil,
-        outer: Seat? = nil
+        outer: Seat? = nil,
+        isNotWritten: @escaping () -> Bool = { true }
     ) {
         self.stop = stop
         self.outer = outer
+        self.isNotWritten = isNotWritten
         self.databasePath = databasePath
         self.author = author
         self.role = role
@@ -107,6 +115,13 @@ package final class Seat: @unchecked Sendable {
     package var unusable: ControlBlock.Unusable? { shared.withLock { $0.participant == nil ? $0.unusable : nil } }
 
     package var participant: Participant? { shared.withLock { $0.participant } }
+
+    /// The other participants with whom this one takes turns, of all control blocks. Safe from any thread.
+    package var others: [ParticipantRecord] {
+        let own = participant
+        let here = own?.block.participants().filter { $0.slot != own?.slot.index } ?? []
+        return here + (outer?.others ?? [])
+    }
 
     /// `participant`, for the writer's queue, where it needs no lock.
     package var writingParticipant: Participant? { place?.participant }
@@ -159,7 +174,10 @@ package final class Seat: @unchecked Sendable {
         if taker.hasTurn { return .acquired }
         record(callSite, place.participant)
         place.participant.setPriority { priority() ?? settings.priority }
-        if settingUp { place.participant.setState(.settingUp) }
+        if settingUp {
+            hasSetUp = true
+            place.participant.setState(.settingUp)
+        }
         let outcome = taker.acquire(
             at: now,
             until: deadline,
@@ -167,13 +185,13 @@ package final class Seat: @unchecked Sendable {
             keepsPlace: keepsPlace,
             cancellation: cancellation,
             limit: limit,
-            isWriteLockFree: isWriteLockFree
+            isWriteLockFree: { isWriteLockFree() && isNotWritten() }
         )
         if settingUp, outcome != .acquired { place.participant.setState(.present) }
         switch outcome {
         case .acquired: return .acquired
         case .timedOut, .cancelled:
-            outer?.releaseTurn()
+            outer?.releaseTurn(continuing: false)
             return outcome == .timedOut ? .timedOut : .cancelled
         case .uncoordinated: return .uncoordinated
         }
@@ -299,7 +317,7 @@ package final class Seat: @unchecked Sendable {
     }
 
     package func leave() {
-        outer?.leave()
+        defer { outer?.leave() }
         hasLeft = true
         if let place { leave(place) }
         place = nil

@@ -78,7 +78,7 @@ import Testing
                     try expectLocks(writing: true)
                     let state = try DatabaseStatus(ofDatabaseAt: world.url).controlBlock.state
                     #expect(state == .unreadable)
-                    _ = LockHolder.find(databasePath: world.url.path, participant: nil)
+                    _ = LockHolder.find(databasePath: world.url.path, seat: nil)
                     _ = FileUsers(databasePath: world.url.path).names(writing: true)
                     try expectLocks(writing: true)
                 }

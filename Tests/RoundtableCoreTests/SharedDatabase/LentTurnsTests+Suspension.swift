@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import RoundtableGate
 import RoundtableKernel
 import RoundtableUnitSupport
 import Synchronization
@@ -10,6 +11,21 @@ import Testing
 
 /// What a suspension of one database is for the other.
 extension LentTurnsTests {
+    /// A database that begins to take turns while the first one of a chain is suspended or resumed ends as the others.
+    @Test func requestsDuringAnOpening() async throws {
+        for suspends in [true, false] {
+            for _ in 0..<3_000 {
+                let gates = (0..<3).map { SuspensionGate(path: "/\($0)", policy: .writeLocks, process: process) }
+                gates[0].add(dependent: gates[1])
+                if !suspends { gates[0].change { $0.own.isSuspended = true } }
+                async let added: Void = gates[1].add(dependent: gates[2])
+                gates[0].change { $0.own.isSuspended = suspends }
+                await added
+                #expect(gates.map(\.isClosed) == [suspends, suspends, suspends])
+            }
+        }
+    }
+
     private var soon: ContinuousClock.Instant { .now + .milliseconds(200) }
 
     /// Both are suspended with the first, and resumed with it.
@@ -30,6 +46,12 @@ extension LentTurnsTests {
         try await waiting.value
         try await eventually("the write that was requested meanwhile") { hasWritten.value }
         #expect(try count(side) == 3)
+        // So is another one that takes these turns.
+        let third = try await openThird(turnsOf: own.main)
+        #expect(await own.main.suspend(deadline: soon).outcome == .released)
+        #expect(side.isSuspended && third.isSuspended)
+        own.main.resume()
+        #expect(!side.isSuspended && !third.isSuspended)
         // The second can be suspended alone.
         #expect(await side.suspend(deadline: soon).outcome == .released)
         #expect(!own.main.isSuspended)

@@ -37,6 +37,7 @@ import Testing
         _ folder: TemporaryFolder,
         _ author: String,
         _ process: ProcessSuspension,
+        attaches: Bool = true,
         _ change: (inout SharedDatabase.Options) -> Void = { _ in }
     ) throws -> Pair {
         var options = SharedDatabase.Options()
@@ -45,8 +46,10 @@ import Testing
         change(&options)
         let sideURL = folder.file("side.sqlite")
         var mainOptions = options
-        mainOptions.configuration.prepareDatabase { db in
-            try db.execute(sql: "ATTACH ? AS side", arguments: [sideURL.path])
+        if attaches {
+            mainOptions.configuration.prepareDatabase { db in
+                try db.execute(sql: "ATTACH ? AS side", arguments: [sideURL.path])
+            }
         }
         let main = try SharedDatabase.open(
             at: folder.file("main.sqlite"),
@@ -58,6 +61,9 @@ import Testing
         var notes = DatabaseMigrator()
         notes.registerMigration("notes") { try $0.execute(sql: "CREATE TABLE note (id INTEGER PRIMARY KEY, text)") }
         let side = try SharedDatabase.open(at: sideURL, schema: SharedSchema(notes), as: author, options: options)
+        // What was migrated is announced soon.
+        try eventually("it is announced") { main.announcements.withLock { $0.tables == nil } }
+        main.writeWithoutTransaction { _ in }
         return Pair(main: main, side: side)
     }
 
@@ -261,6 +267,7 @@ import Testing
         let third = try await openThird(turnsOf: own.side)
         let refused = try await own.main.write { _ in #expect(throws: DatabaseError.self) { try third.insert("A") } }
         #expect(refused?.resultCode == .SQLITE_MISUSE)
+        #expect(refused?.message?.contains("\(third.path) takes the turns of \(own.main.path)") == true, "\(refused!)")
         let task = try await other.main.whileWriting {
             let task = Task { try await third.write { try $0.execute(sql: "INSERT INTO player (name) VALUES ('A')") } }
             try await eventually("it waits") { waiter("third") != nil }
@@ -340,6 +347,22 @@ import Testing
         withExtendedLifetime(observation) {}
     }
 
+    /// What the second database is migrated to when it is opened is announced, too.
+    @Test func migrations() async throws {
+        let changes = Shared<[DatabaseChange.Tables]>([])
+        let observation = try other.main.observeChanges(on: nil) { change in changes.change { $0.append(change.tables) }
+        }
+        let third = try await openThird(turnsOf: own.main)
+        try await eventually("it is seen") { changes.value == [.fullDatabase] }
+        // Opening it again changes nothing.
+        try third.close()
+        _ = try await openThird(turnsOf: own.main)
+        try run(Self.insert, in: own.side)
+        try await eventually("the row is seen") { changes.value.last == .some(["note"]) }
+        #expect(changes.value.count == 2)
+        withExtendedLifetime(observation) {}
+    }
+
     /// All transactions of a write are announced, and a replacement of the content.
     @Test func severalTransactionsAndAReplacement() async throws {
         try run("CREATE TABLE more (a)", in: own.side)
@@ -402,10 +425,11 @@ import Testing
         let quick = try Self.open(folder, "quick", process) { $0.busyTimeout = .milliseconds(50) }
         try await other.main.whileWriting {
             quick.main.announce(.some(["note"]))
+            quick.main.announce(.some(["more"]))
             try await eventually("it waits") { records("quick").contains { $0.waiting != nil } }
             try await eventually("it gives up") { records("quick").allSatisfy { $0.waiting == nil } }
         }
-        try await eventually("it is announced") { changes.value == [.some(["note"])] }
+        try await eventually("both are announced together") { changes.value == [.some(["note", "more"])] }
         withExtendedLifetime(observation) {}
     }
 }

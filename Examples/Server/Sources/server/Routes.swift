@@ -70,7 +70,8 @@ private func limit(to address: String, _ pause: Duration, _ persist: some Persis
     } catch let error as PersistError where error == .duplicate {
         let left = try await persist.getWithTTL(key: key, as: Bool.self)?.ttl ?? .zero
         let seconds = max(1, Int((left / .seconds(1)).rounded(.up)))
-        throw HTTPError(.tooManyRequests, headers: [.retryAfter: "\(seconds)"], message: "a mail to this address was just accepted")
+        let message = "wait before the next mail to this address"
+        throw HTTPError(.tooManyRequests, headers: [.retryAfter: "\(seconds)"], message: message)
     }
 }
 

@@ -54,7 +54,7 @@ extension DatabaseError {
         switch resultCode {
         case .SQLITE_BUSY: return namingLock(on: path, waited: nil).prefixed(by: path)
         case .SQLITE_PROTOCOL:
-            let holder = LockHolder.find(databasePath: path, participant: nil)
+            let holder = LockHolder.find(databasePath: path, seat: nil)
             return saying(
                 "\(path): \(plainMessage): the wal-index (-shm) has to be recovered, and for 10 s a lock did not allow it: \(holder.description())"
             )
@@ -116,7 +116,7 @@ extension DatabaseError {
     func namingLock(on path: String, waited: Nanoseconds?) -> DatabaseError {
         guard hasPlainMessage else { return self }
         if extendedResultCode == .SQLITE_BUSY_SNAPSHOT { return namingStaleSnapshot }
-        let holder = LockHolder.find(databasePath: path, participant: nil)
+        let holder = LockHolder.find(databasePath: path, seat: nil)
         return saying("database is locked: \(holder.description(waited: waited))")
     }
 

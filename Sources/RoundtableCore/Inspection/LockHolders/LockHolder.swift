@@ -20,12 +20,12 @@ struct LockHolder {
 
     let party: Party
 
-    /// - parameter participant: our own participant, which is excluded; nil when there is none, or none yet.
-    static func find(databasePath: String, participant: Participant?) -> LockHolder {
-        let block = participant?.block ?? (try? ControlBlock.open(forDatabaseAt: databasePath, writable: false))
-        let participants = (block?.participants() ?? [])
-            .filter { $0.slot != participant?.slot.index && $0.liveness != .dead }
-        return find(databasePath: databasePath, among: participants)
+    /// - parameter seat: our own, which is excluded; nil when there is none, or none yet.
+    static func find(databasePath: String, seat: Seat?) -> LockHolder {
+        let others =
+            seat?.participant != nil
+            ? seat?.others : (try? ControlBlock.open(forDatabaseAt: databasePath, writable: false))?.participants()
+        return find(databasePath: databasePath, among: (others ?? []).filter { $0.liveness != .dead })
     }
 
     static func find(databasePath: String, among participants: [ParticipantRecord]) -> LockHolder {

@@ -56,7 +56,7 @@ extension SharedDatabase {
 
     /// The holder of the write lock, if it is another process or another participant of this one.
     private var otherLockHolder: String? {
-        let holder = LockHolder.find(databasePath: path, participant: seat.participant)
+        let holder = LockHolder.find(databasePath: path, seat: seat)
         switch holder.party {
         case .participant, .obstruction: return holder.description()
         case .stranger(let pid, _), .reader(let pid, _):
