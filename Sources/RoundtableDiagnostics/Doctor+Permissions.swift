@@ -53,7 +53,7 @@ extension Doctor {
                 .permissions,
                 .notice,
                 """
-                This process (user \(geteuid())) may read the database, and not write it. The file has \
+                This process, of \(FileOwner(user: geteuid())), may read the database, and not write it. The file has \
                 \(database.status.accessText).
                 """,
                 advice: """
@@ -71,7 +71,7 @@ extension Doctor {
                     .permissions,
                     .error,
                     """
-                    This process (user \(geteuid())) cannot \(file.isReadable ? "write" : "read") the file, and so not use the database as its \
+                    This process, of \(FileOwner(user: geteuid())), cannot \(file.isReadable ? "write" : "read") the file, and so not use the database as its \
                     permissions allow. \(access).
                     """,
                     at: file.path,
@@ -128,7 +128,7 @@ extension Doctor {
                 .permissions,
                 .error,
                 """
-                This process (user \(geteuid())) may write the database, and not the outbox: it can neither submit nor remove what was applied. \
+                This process, of \(FileOwner(user: geteuid())), may write the database, and not the outbox: it can neither submit nor remove what was applied. \
                 \(Self.list(own)).
                 """,
                 at: first.path,

@@ -7,13 +7,15 @@ extension Doctor {
 
     mutating func examineReads(_ status: DatabaseStatus, _ facts: Facts) {
         for participant in status.participants {
-            guard let read = participant.oldestRead, read.isPastLimit else { continue }
             if participant.liveness == .stopped {
                 // A frozen reader is reported by `examineStopped`.
-                guard !isFrozenReader(participant, status, facts) else { continue }
+                guard let read = Self.read(of: participant, status), read.isPastLimit,
+                    !isFrozenReader(participant, status, facts)
+                else { continue }
                 findFrozenReader(participant, read, .longRead, status)
                 continue
             }
+            guard let read = participant.oldestRead, read.isPastLimit else { continue }
             let held = read.heldFrames.map { ", and holds \(heldBack($0, status)) back" } ?? ""
             let began = read.callSite.map { " that began at \($0)" } ?? " that it has begun"
             find(
@@ -25,10 +27,12 @@ extension Doctor {
                 advice: "End the read\(began): shorten its closure, or advance or close the snapshot."
             )
         }
-        // How long a stranger has been reading may not be known.
-        for pin in status.wal?.pins ?? []
-        where !pin.holder.isParticipant && LongRead.Limit().isPassed(age: pin.age ?? .zero, heldFrames: pin.heldFrames)
-        {
+        // The reads that no participant shows, mostly of strangers. How long they have lasted may not be known.
+        for pin in status.wal?.pins ?? [] where Self.isPastLimit(pin) {
+            let isReported = status.participants.contains {
+                pin.holder.isSame(as: $0) && ($0.liveness == .stopped || $0.oldestRead != nil)
+            }
+            if isReported { continue }
             find(
                 .longRead,
                 .warning,
@@ -40,6 +44,25 @@ extension Doctor {
                     : "End its transaction."
             )
         }
+    }
+
+    private static func isPastLimit(_ pin: WALHealth.Pin) -> Bool {
+        LongRead.Limit().isPassed(age: pin.age ?? .zero, heldFrames: pin.heldFrames)
+    }
+
+    /// The oldest read of a participant: the one that it shows, or, if that holds nothing back, the one that its locks show. A participant
+    /// that was stopped while it began to read shows none.
+    private static func read(of participant: ParticipantStatus, _ status: DatabaseStatus) -> ParticipantStatus.Read? {
+        let shown = participant.oldestRead
+        guard shown?.heldFrames ?? 0 == 0,
+            let pin = status.wal?.pins.first(where: { $0.holder.isSame(as: participant) })
+        else { return shown }
+        return ParticipantStatus.Read(
+            age: pin.age ?? .zero,
+            heldFrames: pin.heldFrames,
+            isPastLimit: isPastLimit(pin),
+            callSite: pin.callSite
+        )
     }
 
     private mutating func findFrozenReader(
@@ -147,7 +170,7 @@ extension Doctor {
         _ status: DatabaseStatus,
         _ facts: Facts
     ) {
-        if isFrozenReader(participant, status, facts), let read = participant.oldestRead {
+        if isFrozenReader(participant, status, facts), let read = Self.read(of: participant, status) {
             return findFrozenReader(participant, read, .frozenParticipant, status)
         }
         let held = locks(of: participant, status, facts)
@@ -171,10 +194,9 @@ extension Doctor {
         _ status: DatabaseStatus,
         _ facts: Facts
     ) -> Bool {
-        guard participant.liveness == .stopped, participant.state != .suspended, let read = participant.oldestRead
-        else {
-            return false
-        }
+        guard participant.liveness == .stopped, participant.state != .suspended,
+            let read = Self.read(of: participant, status)
+        else { return false }
         return read.heldFrames != 0 && locks(of: participant, status, facts).isEmpty
     }
 

@@ -163,6 +163,30 @@ import Testing
         #expect(findings(status, checkpointing).first?.severity == .error)
     }
 
+    /// A participant that was stopped while it began to read shows no read. Its locks do, and its finding comes before the WAL's.
+    @Test func stoppedReader() {
+        var status = status
+        let me = status.participants[0]
+        var party = me.party
+        party.liveness = .stopped
+        status.participants[0].liveness = .stopped
+        status.wal = WALHealth(committedFrames: 5000, backfilledFrames: 10, size: 5000 * 4120)
+        status.wal?.pins = [WALHealth.Pin(holder: party, heldFrames: 4990)]
+        let found = findings(status)
+        #expect(found.map(\.topic) == [.frozenParticipant, .longWAL], "\(found)")
+        #expect(found.first?.processes.map(\.pid) == [me.pid])
+        #expect(found.first?.message.contains("is stopped in the middle of a read, and holds 4,990 WAL frames") == true)
+        #expect(found.first?.advice == "Continue it (kill -CONT \(me.pid)) or end it, which ends its read.")
+        // One that was suspended has no excuse for such a read either.
+        status.participants[0].state = .suspended
+        #expect(findings(status).map(\.topic) == [.longRead, .longWAL])
+        // One that runs, and does not show its read.
+        status.participants[0].state = .present
+        status.participants[0].liveness = .alive
+        status.wal?.pins[0].holder.liveness = .alive
+        #expect(findings(status).map(\.topic) == [.longRead, .longWAL])
+    }
+
     /// A process that is checkpointing blocks no other process.
     @Test func checkpointsUnderWay() {
         var status = status

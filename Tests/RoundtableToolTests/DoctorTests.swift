@@ -158,6 +158,43 @@ import Testing
         try db.close()
     }
 
+    @Test func `A long WAL that no process has open comes with the command that empties it`() throws {
+        let folder = try Folder()
+        try Shell.make("a.db", in: folder, wal: true)
+        let shell = try Shell(folder, "a.db")
+        try shell.execute("PRAGMA wal_autocheckpoint = 0; \(String(format: Self.fill, 4200));")
+        shell.kill()
+        let finding = try #require(try diagnose(in: folder, comparing: true).finding(.longWAL))
+        #expect(finding.severity == .warning && finding.location.hasSuffix("a.db-wal"))
+        let command = try #require(finding.advice.firstMatch(of: /roundtable (sql .*\(TRUNCATE\)')$/)?.1)
+        let tool = try Tool.url.path.shellQuoted
+        let emptied = try Tool.run(
+            ["-c", "\(tool) \(command)"],
+            in: folder,
+            program: URL(fileURLWithPath: "/bin/sh")
+        )
+        #expect(emptied.code == 0, "\(emptied)")
+        #expect(try diagnose(in: folder, comparing: true).finding(.longWAL) == nil)
+        #expect(
+            try Tool.run("sql", "a.db", "SELECT COUNT(*) > 4000 AS c FROM t", "--json", in: folder).output
+                == "{\"c\":1}\n"
+        )
+    }
+
+    /// Each finding has its advice in JSON, and a text says it once.
+    @Test func `Advice that several findings have is said once`() throws {
+        let folder = try Folder()
+        let db = try open(folder)
+        for suffix in ["-wal", "-shm"] { chmod(folder.path("a.db\(suffix)"), 0o600) }
+        let findings = try diagnose(in: folder).findings.filter { $0.topic == .permissions }
+        #expect(findings.count == 2 && Set(findings.map(\.advice)).count == 1, "\(findings)")
+        let text = try Tool.run("doctor", "a.db", in: folder).output
+        #expect(text.ranges(of: findings[0].advice).count == 1, "\(text)")
+        let (last, advice) = (text.range(of: "a.db-shm\n"), text.range(of: findings[0].advice))
+        #expect(try #require(last).upperBound < #require(advice).lowerBound, "\(text)")
+        try db.close()
+    }
+
     @Test func `A long read is named`() throws {
         let folder = try Folder()
         let db = try open(folder)

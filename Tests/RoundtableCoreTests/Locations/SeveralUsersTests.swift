@@ -190,7 +190,10 @@
             for suffix in ["", "-wal", "-shm"] { #expect(chmod(path + suffix, 0o640) == 0) }
             #expect(chmod(controlBlock, 0o640) == 0)
             let found = try #require(try await OtherUser.run { try finding(.permissions) })
-            #expect(found.severity == .notice && found.message.contains("(user 65534) may read the database"))
+            #expect(
+                found.severity == .notice
+                    && found.message.contains("of \(FileOwner(user: 65534)), may read the database")
+            )
             #expect(try finding(.permissions) == nil)
         }
 
@@ -231,7 +234,7 @@
             #expect(found.message.contains("owner 65533") && found.message.contains("'commands' in it"))
             #expect(found.advice.contains("chgrp -R 0") && found.advice.contains("mode 2770"))
             let own = try await OtherUser.run { try finding(.permissions) }
-            #expect(own?.severity == .error && own?.message.contains("user 65534") == true)
+            #expect(own?.severity == .error && own?.message.contains("of \(FileOwner(user: 65534)),") == true)
         }
 
         /// In a folder of another user, the owner may not even look.

@@ -22,7 +22,7 @@ struct DoctorText {
 
     var lines: [StyledText] {
         var lines: [StyledText] = [StyledText(diagnosis.path), ""]
-        for finding in diagnosis.findings {
+        for (index, finding) in diagnosis.findings.enumerated() {
             let message = "  \(Self.mark(finding.severity)) \(finding.severity.rawValue): \(finding.message)"
             lines.append(StyledText(message, TextStyle(finding.severity)))
             if finding.location != diagnosis.path { lines.append(StyledText("      where  \(finding.location)")) }
@@ -30,6 +30,9 @@ struct DoctorText {
                 let names = finding.processes.map(Self.name).joined(separator: ", ")
                 lines.append(StyledText("      who    \(names)"))
             }
+            // Findings in a row that have the same advice have it once, after the last of them.
+            let following = diagnosis.findings.dropFirst(index + 1).first
+            if following?.advice == finding.advice, following?.severity == finding.severity { continue }
             lines += [StyledText("      next   \(finding.advice)"), ""]
         }
         if !diagnosis.unknowns.isEmpty {
@@ -57,7 +60,7 @@ struct DoctorText {
         }
     }
 
-    private static func mark(_ severity: SharedDatabase.Severity) -> String {
+    static func mark(_ severity: SharedDatabase.Severity) -> String {
         switch severity {
         case .info, .notice: "·"
         case .warning: "!"
