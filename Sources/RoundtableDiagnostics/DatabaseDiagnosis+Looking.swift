@@ -73,12 +73,17 @@ extension DatabaseDiagnosis {
     }
 
     /// Reports what is wrong according to a status, and to what the system showed at that time or shortly before. Unlike
-    /// ``init(ofDatabaseAt:outboxFolder:checking:progress:)``, it does not wait for a checkpoint that is due.
+    /// ``init(ofDatabaseAt:outboxFolder:checking:progress:)``, it does not wait for a checkpoint that is due, and does not report it while a
+    /// participant may make it.
     package init(of status: DatabaseStatus, _ system: SystemFacts) {
         var doctor = Doctor(path: status.path)
         doctor.examine(status, system.facts)
         self = doctor.diagnosis
+        if system.facts.canCheckpoint { findings.removeAll { $0.topic == .notCheckpointed } }
     }
+
+    /// The warnings and errors, the worst first.
+    package var warnings: [Finding] { findings.filter { $0.severity >= .warning } }
 
     /// Adds a finding after those of the same severity.
     ///
@@ -111,8 +116,10 @@ extension DatabaseDiagnosis {
     package struct SystemFacts {
         fileprivate let facts: Doctor.Facts
 
-        package init(of status: DatabaseStatus) {
-            facts = Doctor.Facts(of: status, outbox: OutboxFolder(databasePath: status.path))
+        /// - parameter outbox: the folder of the outbox, unless that is beside the database.
+        package init(of status: DatabaseStatus, outboxFolder outbox: URL? = nil) throws {
+            let folder = try DatabaseStatus.outboxFolder(outbox, besideDatabaseAt: status.path)
+            facts = Doctor.Facts(of: status, outbox: folder)
         }
     }
 }

@@ -295,11 +295,10 @@ import Testing
         )
         #expect(finding.advice == "Continue it (kill -CONT \(pid)) or end it.")
         let status = try Tool.run("status", "a.db", in: folder).output
-        let lines = status.split(separator: "\n").filter { $0.contains("  ! ") && $0.contains("(pid \(pid), stopped)") }
-        #expect(
-            lines.count == 1 && lines.first?.hasSuffix("continue it (kill -CONT \(pid)) or end it") == true,
-            "\(status)"
-        )
+        let lines = status.split(separator: "\n")
+        #expect(lines.contains { $0.contains("  ! ") && $0.contains("(pid \(pid), stopped)") }, "\(status)")
+        #expect(lines.dropFirst().first?.hasPrefix("  ✗ ") == true, "\(status)")
+        #expect(lines.dropFirst(2).first == "    \(finding.advice)", "\(status)")
         try db.close()
     }
 

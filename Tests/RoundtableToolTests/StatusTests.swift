@@ -94,16 +94,26 @@ import Testing
         #expect(status.output.contains(", since RoundtableToolTests/StatusTests.swift:\(line), and holds "))
         #expect(status.output.contains(" WAL frames back\n"))
         for _ in 0..<4100 { try db.write { try $0.execute(sql: "INSERT INTO t VALUES (1)") } }
+        // What is worst comes first, with what helps.
+        let verdict = try Tool.run("status", "a.db", in: folder).output.split(separator: "\n").dropFirst()
         #expect(
-            try Tool.run("status", "a.db", in: folder).output.contains("back: end the read, or advance its snapshot\n")
+            verdict.first?.hasPrefix("  ! 'widget' (pid \(pid)) has been reading one moment for ") == true,
+            "\(verdict)"
         )
-        let participants =
-            try Tool.run("status", "--json", "a.db", in: folder).json?["participants"] as? [[String: Any]]
+        #expect(verdict.dropFirst().first?.hasPrefix("    End the read that began at ") == true, "\(verdict)")
+        let more = verdict.dropFirst(2).first
+        #expect(more?.hasPrefix("    1 more: ") == true && more?.hasSuffix(" doctor \(url.path)") == true, "\(verdict)")
+        let json = try Tool.run("status", "--json", "a.db", in: folder).json
+        let warnings = json?["warnings"] as? [[String: Any]]
+        #expect(warnings?.map { $0["id"] as? String } == ["long_read", "long_wal"])
+        let participants = json?["participants"] as? [[String: Any]]
         let read = participants?.first?["oldest_read"] as? [String: Any]
         #expect(read?["held_frames"] as? Int ?? 0 > 4000 && read?["is_past_limit"] as? Bool == true)
         #expect(read?["age_s"] as? Double ?? 0 > 0)
         try snapshot.close()
-        #expect(try !Tool.run("status", "a.db", in: folder).output.contains("one moment"))
+        try db.checkpoint(.restart)
+        let well = try Tool.run("status", "a.db", in: folder).output
+        #expect(well.hasPrefix("\(url.path)\n\n  ✓ Nothing is wrong.\n\n"), "\(well)")
         // A connection of a participant that shows nothing. So few frames are nothing to worry about.
         let queue = try DatabaseQueue(path: url.path)
         try queue.inDatabase { reading in

@@ -58,7 +58,7 @@ import Testing
                 "",
                 "PID  NAME         ROLE    STATE     AGE  COMMITS/S   WAITS  LONGEST  TURNS",
                 "102  sync daemon  writer  waits    62 s      1,500  3.4 ms  12.3 ms  3,200",
-                "101  app          writer  writes   62 s        500    turn  12.3 ms  1,100",
+                "101  app          writer  writes   62 s        500       –  12.3 ms  1,100",
                 "103  widget       reader  stopped  62 s                  –        –      0",
                 "",
                 "! 'widget' (pid 103, stopped) has been reading one moment for 12.0 s, and holds",
@@ -89,7 +89,7 @@ import Testing
                 "",
                 "PID  NAME         ROLE    STATE     AGE  COMMITS/S   WAITS  LONGEST  TURNS  READS FOR  LINE OF CODE",
                 "102  sync daemon  writer  waits    62 s      1,500  3.4 ms  12.3 ms  3,200          –  –",
-                "101  app          writer  writes   62 s        500    turn  12.3 ms  1,100          –  App/Store.swift:42",
+                "101  app          writer  writes   62 s        500       –  12.3 ms  1,100          –  App/Store.swift:42",
                 "103  widget       reader  stopped  62 s                  –        –      0     12.0 s  Widget/Provider.swift:7",
                 "",
                 "! 'widget' (pid 103, stopped) has been reading one moment for 12.0 s, and holds 3,800 WAL frames back.",
@@ -126,7 +126,7 @@ import Testing
                 "",
                 "NAME         STATE    COMMITS/S   WAITS",
                 "sync daemon  waits        1,500  3.4 ms",
-                "app          writes         500    turn",
+                "app          writes         500       –",
                 "widget       stopped                  –",
                 "",
                 "! 'widget' (pid 103, stopped) has been",
@@ -169,7 +169,7 @@ import Testing
         #expect(
             lines[4...] == [
                 "", "NAME         STATE    COMMITS/S   WAITS", "sync daemon  waits        1,500  3.4 ms",
-                "app          writes         500    turn", "widget       stopped                  –", "q quit · h help",
+                "app          writes         500       –", "widget       stopped                  –", "q quit · h help",
             ]
         )
         // With two lines more, the bar of the WAL is there, too.
@@ -183,7 +183,7 @@ import Testing
         #expect(lines.contains { $0.hasPrefix("102 ↗  sync daemon  writer  waits    60 s") }, "\(lines)")
         let status = StatusText(sample.status).text
         #expect(
-            status.contains("  102 ↗  sync daemon  writer  alive")
+            status.contains("  102 ↗  sync daemon  writer  waits  ")
                 && status.contains("\n  ↗  in another pid namespace\n")
         )
         sample.status.participants[1].isInOtherPIDNamespace = false

@@ -182,7 +182,7 @@ import Testing
         let lines = try Tool.run("top", "a.db", "--once", in: folder).output
         let pid = ProcessInfo.processInfo.processIdentifier
         #expect(lines.contains(" commits –, 1 participant\n"), "\(lines)")
-        #expect(lines.contains(" participant 'app' (pid \(pid)), writer, alive, –, longest wait "), "\(lines)")
+        #expect(lines.contains(" participant 'app' (pid \(pid)), writer, idle, –, longest wait "), "\(lines)")
         #expect(lines.split(separator: "\n").allSatisfy { $0.contains(#/^\d\d:\d\d:\d\d [a-z]+ /#) }, "\(lines)")
         #expect(lines.contains("'app' (pid \(pid)), player\n") && !lines.contains("\u{1B}"), "\(lines)")
 

@@ -11,10 +11,11 @@ struct StatusCommand: AsyncParsableCommand {
             "Show who shares a database, who writes, who waits, and what waits in the outbox and in tables of jobs.",
         discussion: """
             Looks from outside: creates and changes no file, and takes no turn. Works on any SQLite database. On a machine that has only \
-            the outbox, whose commands 'roundtable outbox ship' moves to another one, it shows that.
+            the outbox, whose commands 'roundtable outbox ship' moves to another one, it shows that. First comes the worst of what \
+            'roundtable doctor' warns of, if there is anything.
 
             With --json, prints one JSON object (with --watch: one a line). Durations are seconds, dates ISO 8601, sizes \
-            bytes; what could not be found out is in "unknowns".
+            bytes; "warnings" are findings as those of 'doctor', and what could not be found out is in "unknowns".
             """
     )
 
@@ -44,29 +45,30 @@ struct StatusCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let url = URL(fileURLWithPath: path)
+        var system = SystemLook()
         guard let watch else {
-            Terminal.write(try reportOfLook(url))
+            Terminal.write(try reportOfLook(&system))
             return
         }
         while true {
             // The report is made before the screen is cleared, so that the screen does not flicker.
-            let report = try reportOfLook(url)
+            let report = try reportOfLook(&system)
             if Terminal.isInteractive, !json { Terminal.clear() }
             Terminal.write(Terminal.isInteractive || json ? report : report + "\n")
             try await Task.sleep(for: .seconds(watch))
         }
     }
 
-    private func reportOfLook(_ url: URL) throws -> String {
-        try RunningTime.show("looking at the database") { try report(look(url)) }
+    private func reportOfLook(_ system: inout SystemLook) throws -> String {
+        try RunningTime.show("looking at the database") { try report(look(&system)) }
     }
 
-    private func look(_ url: URL) throws -> StatusReport? {
+    private func look(_ system: inout SystemLook) throws -> StatusReport? {
         if LonelyOutbox(at: path, folder: outboxFolder) != nil { return nil }
         try OutboxPlace.check(folder: outboxFolder)
         do {
-            return try StatusReport(ofDatabaseAt: url, outboxFolder: outboxFolder.map { URL(fileURLWithPath: $0) })
+            let outbox = outboxFolder.map { URL(fileURLWithPath: $0) }
+            return try StatusReport(ofDatabaseAt: URL(fileURLWithPath: path), outboxFolder: outbox, &system)
         } catch {
             throw OutboxPlace.explaining(error, path: path, folder: outboxFolder) ?? error
         }
@@ -75,7 +77,7 @@ struct StatusCommand: AsyncParsableCommand {
     /// - parameter report: nil when there is only an outbox, whose commands go to another machine.
     private func report(_ report: StatusReport?) -> String {
         guard let report else { return LonelyOutbox(at: path, folder: outboxFolder).map(self.report) ?? "" }
-        return json ? encoded(report) : Terminal.dressed(StatusText(report.status, jobs: report.jobs).lines)
+        return json ? encoded(report) : Terminal.dressed(StatusText(report).lines)
     }
 
     private func report(_ outbox: LonelyOutbox) -> String {

@@ -26,12 +26,15 @@ extension StatusText {
         case .unowned where outbox.waiting > 0: parts.append("no process runs that applies commands")
         case .unowned, .unknown, nil: break
         }
+        if needsAttention(outbox) {
+            parts.append("look at the commands: \(Terminal.commandLine(status.outboxArguments))")
+        }
         return parts.joined(separator: " · ")
     }
 
-    /// The advice about the outbox; nil when there is nothing to do.
-    var outboxAdvice: String? {
-        guard let outbox = status.outbox, !outbox.isEmpty else { return nil }
+    /// Whether commands have waited for long, no process applies them, or some were set aside.
+    func needsAttention(_ outbox: OutboxStatus) -> Bool {
+        if outbox.isEmpty { return false }
         let isServed =
             switch status.outboxService {
             case .applied, .unknown: true
@@ -39,8 +42,7 @@ extension StatusText {
             }
         // Commands that have waited for a short time need no attention.
         let isUnderWay = isServed && (outbox.longestWait() ?? .zero) < .seconds(60)
-        if isUnderWay, outbox.damaged == 0, outbox.deadLetters ?? 0 == 0 { return nil }
-        return "  ! look at the commands: \(Terminal.commandLine(status.outboxArguments))"
+        return !isUnderWay || outbox.damaged > 0 || outbox.deadLetters ?? 0 > 0
     }
 
     private static func names(_ participants: [ParticipantStatus]) -> String {

@@ -9,8 +9,13 @@ struct StatusText {
     let status: DatabaseStatus
     /// nil when the database has no tables of jobs, or they are not shown.
     let jobs: JobsStatus?
+    private let warnings: [DatabaseDiagnosis.Finding]
 
-    init(_ status: DatabaseStatus, jobs: JobsStatus? = nil) { (self.status, self.jobs) = (status, jobs) }
+    init(_ report: StatusReport) { self.init(report.status, jobs: report.jobs, warnings: report.warnings) }
+
+    init(_ status: DatabaseStatus, jobs: JobsStatus? = nil, warnings: [DatabaseDiagnosis.Finding] = []) {
+        (self.status, self.jobs, self.warnings) = (status, jobs, warnings)
+    }
 
     var text: String { lines.plainText }
 
@@ -22,7 +27,7 @@ struct StatusText {
             ("write lock", writeLock), ("outbox", outbox), ("derived tables", derivedTables), ("roles", roles),
             ("replication", replication), ("follows", replica),
         ]
-        var lines: [StyledText] = [StyledText(status.path), ""]
+        var lines: [StyledText] = [StyledText(status.path), ""] + verdict + [""]
         lines += facts.compactMap { name, value in value.map { Self.fact(name, $0) } }
         if let fence { lines.append(Self.fact("fenced", fence, .warning)) }
         lines += (status.outboxTravel ?? []).map { OutboxTravelText.fact($0, at: Date()) }
@@ -30,10 +35,22 @@ struct StatusText {
         if let jobs { lines += [""] + JobsText(jobs: jobs).lines }
         let readers = frozenCheckpointer + longReads + otherPins
         if !readers.isEmpty { lines += [""] + readers }
-        if let outboxAdvice { lines += ["", StyledText(outboxAdvice, .warning)] }
         if !status.unknowns.isEmpty {
             lines += ["", "  Not known:"] + status.unknowns.map { StyledText("  - \($0)") }
         }
+        return lines
+    }
+
+    /// The worst of what is wrong, and what helps.
+    private var verdict: [StyledText] {
+        guard let worst = warnings.first else {
+            guard status.unknowns.isEmpty else { return ["  · Nothing is wrong, as far as it is known."] }
+            return [StyledText("  ✓ Nothing is wrong.", .good)]
+        }
+        let message = StyledText("  \(DoctorText.mark(worst.severity)) \(worst.message)", TextStyle(worst.severity))
+        var lines = [message, StyledText("    \(worst.advice)")]
+        let more = warnings.count - 1
+        if more > 0 { lines.append(StyledText("    \(more) more: \(Terminal.commandLine("doctor", status.path))")) }
         return lines
     }
 
@@ -154,7 +171,8 @@ struct StatusText {
         }
         var table = TextTable(
             columns: [
-                ("pid", .right), ("name", .left), ("role", .left), ("is", .left), ("waits", .right), ("writes", .right),
+                ("pid", .right), ("name", .left), ("role", .left), ("state", .left), ("waits", .right),
+                ("writes", .right),
                 ("turns", .right), ("longest wait", .right),
             ],
             indentation: "  "
@@ -163,7 +181,7 @@ struct StatusText {
             [
                 Self.pid(participant), participant.author,
                 Self.role(participant),
-                Self.condition(participant),
+                Self.state(participant),
                 participant.waiting.map(Self.time) ?? "–", participant.writing.map(Self.time) ?? "–",
                 participant.turnsTaken.grouped, Self.time(participant.longestWait),
             ]
@@ -187,11 +205,8 @@ struct StatusText {
     private var frozenCheckpointer: [StyledText] {
         guard let holder = status.wal?.checkpointLock, holder.liveness == .stopped else { return [] }
         let stranger = holder.isParticipant ? "" : ", which is no participant,"
-        let what = "holds SQLite's lock for checkpoints: no other process can checkpoint, and the WAL grows"
-        return [StyledText("  ! \(holder)\(stranger) \(what): \(Self.advice(toStopped: holder.pid))", .bad)]
+        return [StyledText("  ! \(holder)\(stranger) holds SQLite's lock for checkpoints", .bad)]
     }
-
-    private static func advice(toStopped pid: Int32) -> String { "continue it (kill -CONT \(pid)) or end it" }
 
     /// The participants that are reading, one on each line.
     private var longReads: [StyledText] {
@@ -202,10 +217,7 @@ struct StatusText {
             let site = read.callSite.map { ", since \($0)" } ?? ""
             let who = "\(name) has been reading one moment for \(Self.time(read.age))\(site)"
             let held = read.heldFrames.map { $0 == 0 ? "" : ", and holds \($0.of("WAL frame")) back" } ?? ""
-            guard read.isPastLimit else { return StyledText("  \(who)\(held)") }
-            let isStopped = participant.liveness == .stopped
-            let advice = isStopped ? Self.advice(toStopped: participant.pid) : "end the read, or advance its snapshot"
-            return StyledText("  ! \(who)\(held): \(advice)", .warning)
+            return read.isPastLimit ? StyledText("  ! \(who)\(held)", .warning) : StyledText("  \(who)\(held)")
         }
     }
 
@@ -221,13 +233,11 @@ struct StatusText {
             let stranger = isReplicator ? ", which replicates it," : isStranger ? ", which is no participant," : ""
             let age = pin.age.map { " for \(Self.time($0))" } ?? ""
             let site = pin.callSite.map { ", since \($0)" } ?? ""
-            let isStopped = pin.holder.liveness == .stopped
             let isWorthwhile =
-                isStopped || isStranger
+                pin.holder.liveness == .stopped || isStranger
                 || LongRead.Limit().isPassed(age: pin.age ?? .zero, heldFrames: pin.heldFrames)
             let held = "\(pin.holder)\(stranger) holds \(pin.heldFrames.of("WAL frame")) back\(age)\(site)"
-            let advice = isStopped ? ": \(Self.advice(toStopped: pin.holder.pid))" : ""
-            return isWorthwhile ? StyledText("  ! \(held)\(advice)", .warning) : StyledText("  \(held)\(advice)")
+            return isWorthwhile ? StyledText("  ! \(held)", .warning) : StyledText("  \(held)")
         }
     }
 
@@ -246,11 +256,9 @@ struct StatusText {
         }
     }
 
-    static func condition(_ participant: ParticipantStatus) -> String {
+    /// What the participant is doing, or what keeps it from that.
+    static func state(_ participant: ParticipantStatus) -> String {
         if participant.isOfOtherFile { return "other file!" }
-        if participant.refusesWrites, participant.liveness == .alive, participant.state == .present {
-            return "alive, writes refused"
-        }
         return switch (participant.liveness, participant.state) {
         case (.dead, _): "dead"
         case (.stopped, .suspended): "suspended, stopped"
@@ -258,8 +266,17 @@ struct StatusText {
         case (_, .suspended): "suspended"
         case (_, .settingUp): "setting up"
         case (_, .joining): "joining"
-        case (.alive, .present): "alive"
         case (.unknown, .present): "unknown"
+        case (.alive, .present):
+            if participant.refusesWrites {
+                "writes refused"
+            } else if participant.writing != nil {
+                "writes"
+            } else if participant.waiting != nil {
+                "waits"
+            } else {
+                participant.oldestRead == nil ? "idle" : "reads"
+            }
         }
     }
 

@@ -121,13 +121,10 @@ struct TopCommand: ParsableCommand {
 struct TopSource {
     private let url: URL
     private var lastSequence: UInt64?
-    private var facts: DatabaseDiagnosis.SystemFacts?
-    private var nextFacts: Nanoseconds = 0
+    private var system = SystemLook()
     private let content = UnattendedContent()
 
     private static let describedCommits = 50
-    /// What the system shows of processes and files is read at longer intervals than the status.
-    private static let factsInterval: Nanoseconds = 5_000_000_000
 
     init(_ url: URL) { self.url = url }
 
@@ -142,21 +139,13 @@ struct TopSource {
         )
         let now = MonotonicClock.now
         lastSequence = commits?.lastSequence
-        let facts = now < nextFacts ? facts : nil
-        let system = facts ?? DatabaseDiagnosis.SystemFacts(of: status)
-        if facts == nil { nextFacts = MonotonicClock.now + Self.factsInterval }
-        self.facts = system
-        // A checkpoint that is due is mostly made a moment later: `doctor` waits for it, and the view does not.
-        let warnings = DatabaseDiagnosis(of: status, system).findings.filter {
-            $0.severity != .notice && $0.topic != .notCheckpointed
-        }
         return TopSample(
             time: time,
             commitsTime: now,
             date: Date(),
             status: status,
             commits: commits,
-            warnings: warnings
+            warnings: try system.diagnosis(of: status).warnings
         )
     }
 }

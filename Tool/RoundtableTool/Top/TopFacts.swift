@@ -42,7 +42,8 @@ struct TopFacts {
         text.append(" · database \(status.files.database.byteSize)")
         if let schema = status.schema { text.append(" · \(schema.tableCount.of("table"))") }
         if let outbox = status.outbox, outbox.waiting > 0 {
-            text.append(" · \(outbox.waiting.of("command")) in the outbox", .warning)
+            let style: TextStyle = StatusText(status).needsAttention(outbox) ? .warning : .plain
+            text.append(" · \(outbox.waiting.of("command")) in the outbox", style)
         }
         return text
     }

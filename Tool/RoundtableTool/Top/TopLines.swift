@@ -47,7 +47,7 @@ struct TopLines {
         facts += model.participants.map { participant in
             let rate = model.rates.commits(of: participant).map { "\($0.text)/s" } ?? "–"
             let words = [
-                participant.name, StatusText.role(participant), StatusText.condition(participant), "\(rate)",
+                participant.name, StatusText.role(participant), StatusText.state(participant), "\(rate)",
                 "longest wait \(StatusText.time(participant.longestWait))",
             ]
             return ("participant", words.joined(separator: ", "))

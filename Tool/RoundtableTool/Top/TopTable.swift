@@ -28,15 +28,15 @@ struct TopTable {
             Column(title: "PID", alignment: .right, rank: 4) { (StatusText.pid($0), .dim) },
             Column(title: "NAME", alignment: .left, rank: Self.nameRank) { ($0.author, $0.hasTurn ? .title : .plain) },
             Column(title: "ROLE", alignment: .left, rank: 5) { (StatusText.role($0), .plain) },
-            Column(title: "STATE", alignment: .left, rank: 1) { (Self.state($0), Self.style($0)) },
+            Column(title: "STATE", alignment: .left, rank: 1) { (StatusText.state($0), Self.style($0)) },
             Column(title: "AGE", alignment: .right, rank: 6) {
                 (Self.age(max(0, now.timeIntervalSince($0.joinedAt))), .plain)
             },
             Column(title: "COMMITS/S", alignment: .right, rank: 2) {
                 ($0.role == .readOnly ? "" : rates.commits(of: $0)?.text ?? "–", .plain)
             },
-            Column(title: "WAITS", alignment: .right, rank: 3) { participant in
-                (participant.hasTurn ? "turn" : participant.waiting.map(StatusText.time) ?? "–", .plain)
+            Column(title: "WAITS", alignment: .right, rank: 3) {
+                ($0.waiting.map(StatusText.time) ?? "–", .plain)
             },
             Column(title: "LONGEST", alignment: .right, rank: 7) {
                 ($0.turnsTaken == 0 ? "–" : StatusText.time($0.longestWait), .plain)
@@ -109,16 +109,6 @@ struct TopTable {
     }
 
     // MARK: Cells
-
-    private static func state(_ participant: ParticipantStatus) -> String {
-        if participant.liveness == .alive, participant.state == .present, !participant.isOfOtherFile {
-            if participant.writing != nil { return "writes" }
-            if participant.waiting != nil { return "waits" }
-            if participant.oldestRead != nil { return "reads" }
-            return "idle"
-        }
-        return StatusText.condition(participant)
-    }
 
     private static func style(_ participant: ParticipantStatus) -> TextStyle {
         let style = StatusText.style(participant)
