@@ -176,6 +176,21 @@ import Testing
         #expect(try plain(twoSamples(), 40, 12)[4].hasPrefix("WAL      █a░"))
     }
 
+    @Test(arguments: 10...30) func `No participant is left out above empty lines`(height: Int) throws {
+        var sample = try TopWorld.sample(at: 0)
+        sample.status.participants += sample.status.participants.map { other in
+            var other = other
+            other.pid += 100
+            return other
+        }
+        let lines = try plain(TopWorld.model(sample), 60, height)
+        let more = try #require(
+            lines.firstIndex { $0.contains(" more (↓)") } ?? lines.lastIndex { $0.contains("widget") }
+        )
+        let empty = lines[more...].dropFirst().prefix { $0.isEmpty }.count
+        #expect(!lines[more].contains(" more ") || empty < 2, "\(lines)")
+    }
+
     @Test func `A pid of another namespace is marked, and leaves the other columns their place`() throws {
         var sample = try TopWorld.sample(at: 0)
         sample.status.participants[1].isInOtherPIDNamespace = true
@@ -309,6 +324,10 @@ import Testing
         for key in TerminalKey.keys(of: Array("/103\r".utf8)) { _ = model.handle(key) }
         #expect(!model.isTyping && model.participants.map(\.author) == ["widget"])
         #expect(model.handle(.escape) == .redraw && model.participants.count == 3)
+        // Esc clears a filter that was kept, too, when it is typed again.
+        for key in TerminalKey.keys(of: Array("/103\r/4".utf8)) { _ = model.handle(key) }
+        #expect(model.isTyping && model.participants.isEmpty)
+        #expect(model.handle(.escape) == .redraw && !model.isTyping && model.participants.count == 3)
     }
 
     @Test func `Pause, help, scroll and quit`() throws {

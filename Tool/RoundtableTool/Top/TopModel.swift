@@ -28,16 +28,14 @@ struct TopModel: Sendable {
     private(set) var showsHelp = false
     /// Only participants and changes with this text in their names are shown.
     private(set) var filter = ""
-    /// The filter before it is being typed; nil when nothing is being typed.
-    private(set) var filterBefore: String?
+    /// Whether the filter is being typed.
+    private(set) var isTyping = false
     /// The number of participants that are scrolled away.
     private(set) var scroll = 0
     /// In seconds.
     let interval: Double
 
     init(interval: Double = 1) { self.interval = interval }
-
-    var isTyping: Bool { filterBefore != nil }
 
     mutating func add(_ new: TopSample) {
         rates = sample.map { TopRates(from: $0, to: new) } ?? TopRates()
@@ -60,7 +58,7 @@ struct TopModel: Sendable {
             let all = Order.allCases
             order = all[(all.firstIndex(of: order)! + 1) % all.count]
         case .character("r"): isReversed.toggle()
-        case .character("/"): filterBefore = filter
+        case .character("/"): isTyping = true
         case .escape: filter = ""
         case .character("h"), .character("?"): showsHelp = true
         case .down, .character("j"): scroll = min(scroll + 1, max(0, participants.count - 1))
@@ -74,10 +72,8 @@ struct TopModel: Sendable {
         switch key {
         case .character(let character): filter.append(character)
         case .backspace: _ = filter.popLast()
-        case .enter: filterBefore = nil
-        case .escape:
-            filter = filterBefore ?? ""
-            filterBefore = nil
+        case .enter: isTyping = false
+        case .escape: (filter, isTyping) = ("", false)
         default: return .none
         }
         scroll = 0

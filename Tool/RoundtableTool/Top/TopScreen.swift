@@ -54,7 +54,9 @@ struct TopScreen {
         // The participants have what is left; but some of them are shown before warnings, and some changes before more of them.
         let room = height - 1 - facts.count - 2
         let sections = warnings.count + (changes.isEmpty ? 0 : min(changes.count, Self.fewestChanges) + 2)
-        let rows = max(min(wanted, Self.fewestParticipants), min(wanted, room - sections))
+        var rows = max(min(wanted, Self.fewestParticipants), min(wanted, room - sections))
+        // Changes take three lines at least: an empty one, their title, and one change. Where there are fewer, the participants have them.
+        if room - rows - warnings.count < 3 { rows = max(rows, min(wanted, room - warnings.count)) }
         let left = max(0, room - rows - warnings.count)
         return facts + [StyledText()] + table.lines(rows: rows) + warnings
             + section("LAST CHANGES", Array(changes.prefix(max(0, left - 2))))
@@ -126,7 +128,7 @@ struct TopScreen {
         let keys = [
             ("q, Ctrl-C", "quit"), ("p, space", "pause, and continue"),
             ("s", "sort by the next of: \(TopModel.Order.allCases.map(\.rawValue).joined(separator: ", "))"),
-            ("r", "reverse the order"), ("/", "show only what contains a text: Enter keeps it, Esc drops it"),
+            ("r", "reverse the order"), ("/", "show only what contains a text: Enter keeps it, Esc clears it"),
             ("↑ ↓, k j", "scroll the participants"), ("h, ?", "this help; any key ends it"),
         ]
         let notes = [
