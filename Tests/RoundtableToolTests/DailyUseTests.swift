@@ -62,24 +62,34 @@ import Testing
     @Test func `One column a line`() throws {
         let folder = try database()
         let result = try run("roundtable sql a.db --line 'SELECT id, name FROM player WHERE id < 3'", in: folder)
-        #expect(result.output == "  id = 1\nname = Arthur\n\n  id = 2\nname = \n")
+        #expect(result.output == "  id = 1\nname = Arthur\n\n  id = 2\nname = ''\n")
         #expect(try run("roundtable sql a.db --line 'SELECT 1 WHERE 0'", in: folder).output == "(no rows)\n")
         #expect(try run("roundtable sql a.db --line --csv 'SELECT 1'", in: folder).code == 64)
     }
 
     @Test(.enabled(if: PseudoTerminal.isPossible, "needs setsid(1)"))
-    func `A table that is wider than the terminal is one column a line, and no word is broken`() throws {
+    func `A table that is wider than the terminal has its widest cells cut, or one column a line`() throws {
         let folder = try database()
         let words = String(repeating: "word ", count: 30)
-        let arguments = [try Tool.url.path, "sql", "a.db", "SELECT 1 AS id, '\(words)' AS text"]
-        let terminal = try PseudoTerminal(arguments, in: folder, columns: 40)
-        #expect(try terminal.waitForEnd() == 0)
-        let lines = terminal.output.split(separator: "\r\n").map(String.init)
-        #expect(lines.first == "  id = 1" && lines.dropFirst().first?.hasPrefix("text = word word") == true, "\(lines)")
-        #expect(
-            lines.count > 4 && lines.allSatisfy { $0.count <= 40 && $0.hasSuffix("1") || $0.hasSuffix("word") },
-            "\(lines)"
-        )
+        func lines(_ arguments: String..., columns: UInt16) throws -> [String] {
+            let terminal = try PseudoTerminal([Tool.url.path, "sql", "a.db"] + arguments, in: folder, columns: columns)
+            #expect(try terminal.waitForEnd() == 0)
+            return terminal.output.split(separator: "\r\n").map { String($0).replacing(/\u{1B}\[[0-9]*m/, with: "") }
+        }
+        let sql = "SELECT 1 AS id, '\(words)' AS text, NULL AS n UNION ALL SELECT 2, 'a', ''"
+        let cut = try lines(sql, columns: 40)
+        #expect(cut[0] == "id  text\(String(repeating: " ", count: 28))n", "\(cut)")
+        #expect(cut[2] == " 1  word word word word word word…  NULL", "\(cut)")
+        #expect(cut[3] == " 2  a\(String(repeating: " ", count: 31))''", "\(cut)")
+        #expect(cut.allSatisfy { $0.count <= 40 } && cut.last == "(… is cut: --line shows all)", "\(cut)")
+        let line = try lines(sql, "--line", columns: 40)
+        #expect(line.joined().ranges(of: "word").count == 30 && line.last == "   n = ''", "\(line)")
+        // Columns that cannot be cut so far.
+        let many = try lines("SELECT 1 AS id" + (1...5).map { ", '\(words)' AS t\($0)" }.joined(), columns: 40)
+        #expect(many.first == "id = 1" && many.dropFirst().first?.hasPrefix("t1 = word word") == true, "\(many)")
+        #expect(many.allSatisfy { $0.count <= 40 && $0.hasSuffix("1") || $0.hasSuffix("word") }, "\(many)")
+        let wide = try lines(sql, columns: 200)
+        #expect(wide.count == 4 && wide[2].ranges(of: "word").count == 30, "\(wide)")
         // An error, too.
         let wrong = try PseudoTerminal(
             [Tool.url.path, "sql", "a.db", "SELECT nope FROM player"],
@@ -90,9 +100,6 @@ import Testing
         let errors = wrong.output.split(separator: "\r\n")
         #expect(errors.first == "roundtable:" || errors.first?.hasPrefix("roundtable: ") == true, "\(errors)")
         #expect(errors.last?.hasSuffix("player") == true && errors.suffix(2).allSatisfy { $0.count <= 40 }, "\(errors)")
-        let wide = try PseudoTerminal(arguments, in: folder, columns: 200)
-        #expect(try wide.waitForEnd() == 0)
-        #expect(wide.output.hasPrefix("id  text\r\n"), "\(wide.output)")
     }
 
     @Test(.enabled(if: PseudoTerminal.isPossible, "needs setsid(1)"))
@@ -110,11 +117,15 @@ import Testing
         try type("SELECT name FROM pla\t WHERE id = 1;\r", expecting: "Arthur")
         try terminal.wait("the prompt") { $0.output.hasSuffix("sql> \u{1B}[K\r\u{1B}[5C") }
         #expect(terminal.output.contains("FROM player"), "completed: \(terminal.output)")
+        try type("SELECT not\t AS x FROM player WHERE id = 2;\r", expecting: "NULL")
+        #expect(terminal.output.contains("SELECT note AS x"), "completed: \(terminal.output)")
+        // NULL is no text.
+        #expect(terminal.output.contains("\u{1B}[2mNULL\u{1B}[0m"), "\(terminal.output)")
         try type("SELECT nope;\r", expecting: "nope,")
         try type("SELECT 40 +\r", expecting: "...> ")
         try type("2;\r", expecting: "42")
         // The history has the lines.
-        try type("\u{1B}[A\u{1B}[A\u{1B}[A\u{1B}[A", expecting: "WHERE id = 1;")
+        try type("\u{1B}[A\u{1B}[A\u{1B}[A\u{1B}[A", expecting: "WHERE id = 2;")
         // Ctrl-C discards the line, and the next one is as if it had never been.
         try type("\u{3}", expecting: "^C")
         try type(".tables\r", expecting: "player")
@@ -122,9 +133,7 @@ import Testing
         try type(".schema \"Player\"\r", expecting: "CREATE TABLE player")
         try type(".mode csv\rSELECT 5 AS five, 6 AS six;\r", expecting: "five,six\r\n5,6")
         try type(".frob\r", expecting: "there is no command")
-        // Between two lines, the terminal has its own settings, and takes Ctrl-D as the end of a line.
-        try terminal.wait("the prompt") { $0.output.hasSuffix("sql> \u{1B}[K\r\u{1B}[5C") }
-        terminal.press("\u{4}")
+        terminal.press("exit\r")
         #expect(try terminal.waitForEnd() == 0)
         #expect(PseudoTerminal.flags(terminal.settings) == before)
         let file = folder.path("statements")

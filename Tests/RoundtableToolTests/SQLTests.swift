@@ -16,7 +16,7 @@ import Testing
                 ──  ──────  ───────
                  1  Arthur  x'6869'
                 20  NULL    NULL
-                 3  'NULL'
+                 3  'NULL'  ''
 
                 """
         )

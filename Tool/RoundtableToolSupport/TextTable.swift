@@ -93,8 +93,11 @@ package struct TextTable {
         return Layout(widths: widths, besideEachOther: count)
     }
 
-    package func header(_ layout: Layout, in width: Int?) -> [String] {
-        let titles = columns.prefix(layout.besideEachOther).map(\.title)
+    /// - parameter isCut: whether titles are cut to the widths of the columns.
+    package func header(_ layout: Layout, in width: Int?, isCut: Bool = false) -> [String] {
+        let titles = columns.prefix(layout.besideEachOther).enumerated().map { index, column in
+            isCut ? column.title.fitted(to: layout.widths[index]) : column.title
+        }
         let room = width.map { max(1, $0 - indentation.displayWidth) } ?? .max
         let rules = layout.widths.prefix(titles.count).map { String(repeating: "─", count: min($0, room)) }
         return [line(titles, layout), line(rules, layout)]
@@ -116,7 +119,23 @@ package struct TextTable {
             + (rest.isEmpty ? [] : TerminalText.wrapped(more, to: width, hang: hang))
     }
 
-    private static let gap = "  "
+    package static let gap = "  "
+
+    /// A row in one line, whose cells are cut to the widths of their columns.
+    package func line(of row: [StyledText], _ layout: Layout) -> StyledText {
+        var line = StyledText(indentation)
+        for (index, cell) in row.enumerated() {
+            if index > 0 { line.append(Self.gap) }
+            let cell = cell.fitted(to: layout.widths[index])
+            let padding = StyledText(String(repeating: " ", count: layout.widths[index] - cell.width))
+            let isLast = index == row.count - 1
+            switch columns[index].alignment {
+            case .left: line = line + cell + (isLast ? StyledText() : padding)
+            case .right: line = line + padding + cell
+            }
+        }
+        return line
+    }
 
     private func line(_ cells: some Sequence<String>, _ layout: Layout) -> String {
         var text = indentation

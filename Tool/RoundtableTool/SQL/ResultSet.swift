@@ -13,20 +13,44 @@ struct ResultSet {
 // MARK: - For people
 
 extension ResultSet {
-    /// Calls `put` with the lines of a table; or of one column a line, if the table is wider than `width`.
+    /// Calls `put` with the lines of a table. In a terminal, NULL is dim, and cells are cut so that a row is a line; if there are too many
+    /// columns for that, each column is a line.
     ///
-    /// - parameter width: the columns of the terminal; nil: any number.
-    func writeText(width: Int?, _ put: (String) throws -> Void) throws {
-        let (table, layout) = try layout()
-        let header = table.header(layout, in: nil)
-        if let width, !rows.isEmpty, header.contains(where: { $0.displayWidth > width }) {
+    /// - Parameters:
+    ///   - width: the columns of the terminal; nil: any number.
+    ///   - isColoured: whether NULL has a style.
+    func writeText(width: Int?, isColoured: Bool = false, _ put: (String) throws -> Void) throws {
+        let (table, whole) = try layout()
+        guard let layout = width.map({ Self.fitted(whole, to: $0) }) ?? whole else {
             return try writeColumnLines { try put(TerminalText.fitted($0, to: width)) }
         }
-        for line in header { try put(line + "\n") }
+        for line in table.header(layout, in: nil, isCut: true) { try put(line + "\n") }
         try rows.forEach { row in
-            for line in table.lines(of: row.map(\.visible), layout, in: nil) { try put(line + "\n") }
+            try put(table.line(of: row.map(\.styled), layout).text(isColoured: isColoured) + "\n")
         }
         if rows.isEmpty { try put("(no rows)\n") }
+        if layout != whole { try put(StyledText(Self.hint, .dim).text(isColoured: isColoured) + "\n") }
+    }
+
+    private static let hint = "(… is cut: --line shows all)"
+    /// A column is not cut to fewer characters.
+    private static let narrowest = 8
+
+    /// The layout with its widest columns cut; nil if the columns do not fit beside each other.
+    private static func fitted(_ layout: TextTable.Layout, to width: Int) -> TextTable.Layout? {
+        var widths = layout.widths
+        var excess = widths.reduce(0, +) + TextTable.gap.count * max(0, widths.count - 1) - width
+        while excess > 0 {
+            guard let widest = widths.max(), widest > narrowest else { return nil }
+            let next = max(narrowest, widths.filter { $0 < widest }.max() ?? narrowest)
+            let places = widths.indices.filter { widths[$0] == widest }
+            let cut = min((widest - next) * places.count, excess)
+            for (index, place) in places.enumerated() {
+                widths[place] -= cut / places.count + (index < cut % places.count ? 1 : 0)
+            }
+            excess -= cut
+        }
+        return TextTable.Layout(widths: widths, besideEachOther: layout.besideEachOther)
     }
 
     /// Calls `put` with each row as lines `column = value`, with an empty line between two rows.
@@ -66,7 +90,7 @@ extension ResultSet {
 }
 
 extension DatabaseValue {
-    /// The value as an SQL literal, except that text has no quotes unless it could be mistaken for another kind of value.
+    /// The value as an SQL literal, except that text has no quotes unless it is empty or could be mistaken for another kind of value.
     var visible: String {
         switch storage {
         case .null: return "NULL"
@@ -74,7 +98,8 @@ extension DatabaseValue {
         case .double(let value): return "\(value)"
         case .string(let text):
             let visible = text.visible
-            let looksLikeOther = text == "NULL" || text.lowercased().hasPrefix("x'") || text.hasPrefix("'")
+            let looksLikeOther =
+                text.isEmpty || text == "NULL" || text.lowercased().hasPrefix("x'") || text.hasPrefix("'")
             return looksLikeOther ? "'\(visible)'" : visible
         case .blob(let data):
             let limit = 16
@@ -82,6 +107,10 @@ extension DatabaseValue {
             return data.count <= limit ? "x'\(hexadecimal)'" : "x'\(hexadecimal)…' (\(data.count.grouped) bytes)"
         }
     }
+}
+
+extension DatabaseValue {
+    fileprivate var styled: StyledText { StyledText(visible, isNull ? .dim : .plain) }
 }
 
 extension String {

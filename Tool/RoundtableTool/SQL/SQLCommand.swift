@@ -36,11 +36,11 @@ struct SQLCommand: ParsableCommand {
             of one table.
 
             Without statements, they are read from standard input; on a terminal, they are typed one after the other, with a history \
-            and completion of table names.
+            and completion of the names of tables and columns.
 
             With --json, each row is one JSON object on a line of its own, ready for jq. A BLOB is {"base64": "…"}. --csv is RFC 4180 \
-            with a header; NULL is an empty field, and an empty text is "". --line prints one column a line, as does a terminal that \
-            is too narrow for the row.
+            with a header; NULL is an empty field, and an empty text is "". --line prints one column a line, and all of it. A table in a \
+            terminal has cells that are too wide cut, and one column a line where there are too many.
 
             Nothing is printed before the transaction has ended, so that a pager that waits holds no read open. A result of more than \
             4 MiB waits in a temporary file meanwhile, in SQLITE_TMPDIR, TMPDIR, /var/tmp or /tmp.
@@ -210,7 +210,7 @@ struct SQLCommand: ParsableCommand {
             case .json: try result.writeJSONLines(put)
             case .csv: try result.writeCSV(isForPeople: Terminal.isInteractive, put)
             case .line: try result.writeColumnLines(put)
-            case nil: try result.writeText(width: width, put)
+            case nil: try result.writeText(width: width, isColoured: Terminal.showsColours, put)
             }
         }
         if format == nil || format == .line, script.changesRows, outcome.hasWritten {

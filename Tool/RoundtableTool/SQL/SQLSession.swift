@@ -30,6 +30,10 @@ struct SQLSession {
     private static let tables =
         "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite~_%' ESCAPE '~' ORDER BY name"
 
+    /// Views are left out, because one that is broken would have the query fail.
+    private static let columns =
+        "SELECT DISTINCT c.name FROM sqlite_master AS m JOIN pragma_table_info(m.name) AS c WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite~_%' ESCAPE '~' ORDER BY c.name"
+
     /// The query for the statements that have created a table with its indexes and triggers.
     ///
     /// - parameter table: its name, in quotes or not, or an empty text for all tables.
@@ -52,6 +56,7 @@ struct SQLSession {
                 text = ""
                 continue
             }
+            if text.isEmpty, Self.ends(line) { break }
             if text.isEmpty, line.hasPrefix(".") {
                 guard command(line, &format) else { break }
                 continue
@@ -76,6 +81,11 @@ struct SQLSession {
         do { try body() } catch { Terminal.complain(ToolError.line(for: error)) }
     }
 
+    /// Whether a line is the word that ends a session in a shell or another database's program. No statement begins with it.
+    private static func ends(_ line: String) -> Bool {
+        ["exit", "quit"].contains(line.lowercased().trimmingCharacters(in: .whitespaces.union([";"])))
+    }
+
     /// - returns: false when the session ends.
     private func command(_ line: String, _ format: inout SQLFormat?) -> Bool {
         let words = line.split(separator: " ").map(String.init)
@@ -97,7 +107,7 @@ struct SQLSession {
                 .tables          the names of tables and views
                 .schema [TABLE]  the statements that created them, or one of them
                 .mode MODE       table, csv, json or line (one column a line)
-                .quit, Ctrl-D    the end
+                exit, Ctrl-D     the end
                 Tab completes names, ↑ and ↓ go through the history, Ctrl-C gives a statement up.
 
                 """
@@ -127,7 +137,9 @@ struct SQLSession {
 
     private func complete(_ word: String) -> [String] {
         // Completion is no reason to report an error.
-        SQLCompletion.words(for: word, names: (try? names(Self.tables)) ?? [], keywords: Self.words)
+        let found = ((try? names(Self.tables)) ?? []) + ((try? names(Self.columns)) ?? [])
+        var seen: Set<String> = []
+        return SQLCompletion.words(for: word, names: found.filter { seen.insert($0).inserted }, keywords: Self.words)
     }
 }
 
