@@ -89,6 +89,23 @@ import Testing
         #expect(lines.map { String($0.prefix(36)) } == ids)
     }
 
+    /// A command is a line in a terminal of 80 columns, and the numbers are below.
+    @Test(.enabled(if: PseudoTerminal.isPossible, "needs setsid(1)"))
+    func `A terminal gets short ids, a reason once, and the numbers`() throws {
+        let folder = try Folder()
+        let ids = try setAside(folder, count: 3)
+        let waiting = try CommandOutbox(forDatabaseAt: URL(fileURLWithPath: folder.path("a.db")), as: "widget")
+        for _ in 0..<2 { try waiting.submit(Note(text: "")) }
+        let terminal = try PseudoTerminal([Tool.url.path, "outbox", "a.db"], in: folder, columns: 80)
+        #expect(try terminal.waitForEnd() == 0)
+        let lines = terminal.output.split(separator: "\r\n").map(String.init)
+        for id in ids { #expect(lines.contains { $0.hasPrefix("\(id.prefix(8))  set aside  ") }, "\(lines)") }
+        #expect(lines.count { $0.contains("no tea") } == 1, "\(lines)")
+        #expect(lines.count { $0.contains("no process runs that applies commands") } == 1, "\(lines)")
+        #expect(lines.count == 2 + 5 + 2 + 1 && lines.allSatisfy { $0.count <= 80 }, "\(lines)")
+        #expect(lines.last == "5 commands: 3 set aside, 2 waiting", "\(lines)")
+    }
+
     /// Any program can write any values into the tables. None of them ends the tool by a signal.
     @Test(arguments: [("1e300", 1), ("-9e999", 1), ("9223372036854775807", 2), ("0", 0), ("x''", 0), ("'much'", 0)])
     func `What a column of dead letters has is counted`(value: String, count: Int) throws {

@@ -210,8 +210,15 @@ import Testing
             return lines
         }
         let list = try shown()
-        #expect(list.contains { $0.hasPrefix("\(command.id)") } && list.first?.hasPrefix("id  ") == true, "\(list)")
-        #expect(list.contains { $0.hasPrefix("    submitted: 2") } && list.contains { $0.hasPrefix("! ") }, "\(list)")
+        #expect(
+            list.contains { $0.hasPrefix("\(command.id.uuidString.prefix(8))  ") }
+                && list.first?.hasPrefix("id  ") == true,
+            "\(list)"
+        )
+        #expect(
+            list.contains { $0.hasPrefix("    why: not applied") } && list.contains { $0.hasPrefix("! ") },
+            "\(list)"
+        )
         let details = try shown("show", "\(command.id)")
         let piped = try Tool.run("outbox", "a.db", "show", "\(command.id)", in: folder).output
         #expect(Self.words(details.joined(separator: "\n")) == Self.words(piped))

@@ -13,32 +13,17 @@ struct OutboxText {
 
     // MARK: All
 
-    /// Writes all items while it reads them.
+    /// Writes all items while it reads them. A terminal gets short ids, each reason once in a row, and the numbers below.
     ///
     /// - returns: whether there are any.
     func write() throws -> Bool {
-        let columns: [(String, TextTable.Alignment)] = [
-            ("id", .left), ("state", .left), ("sender", .left), ("command", .left), ("version", .right),
-            ("submitted", .left), ("bytes", .right), ("tries", .right), ("why", .left),
-        ]
-        var table = StreamedTable(columns: columns, orWhenEmpty: "(no commands)")
-        var dates = DateTexts()
+        var table = OutboxRows(isBrief: Terminal.isInteractive)
         var lines = LineBuffer()
         var hasFiles = false
         try items.forEach { item in
             switch item {
-            case .waiting(let command):
-                table.append([
-                    command.id.uuidString, command.state, command.sender.visibleLine, command.name.visibleLine,
-                    "\(command.version)", dates.text(command.submitted), "\(command.payload.count)",
-                    command.attempts.map(String.init) ?? "", why(command),
-                ])
-            case .deadLetter(let letter):
-                table.append([
-                    letter.id.uuidString, letter.state, letter.sender.visibleLine, letter.name.visibleLine,
-                    "\(letter.version)", dates.text(letter.submitted), "\(letter.payload.count)",
-                    "\(letter.attempts)" + (letter.newAttempts > 0 ? "+\(letter.newAttempts)" : ""), why(letter),
-                ])
+            case .waiting(let command): table.append(OutboxRows.Row(command, why: why(command)))
+            case .deadLetter(let letter): table.append(OutboxRows.Row(letter, why: why(letter)))
             case .file(let file):
                 // Files come after all commands.
                 table.end()
@@ -51,6 +36,7 @@ struct OutboxText {
         let missing = items.place.missing
         if isEmpty, missing != nil { return false }
         table.end()
+        if let summary = table.summary { for line in ["", StyledText(summary)] { lines.append(line) } }
         if let missing { for line in ["", StyledText(missing)] { lines.append(line) } }
         if items.place.existingDatabase == nil, items.place.folder != nil {
             let folder = items.place.files.path.shellQuotedPath
