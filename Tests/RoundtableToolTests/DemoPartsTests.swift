@@ -60,6 +60,7 @@ import Testing
         #expect(report.problems == problems)
         let mark = problems.isEmpty ? "✓" : "✗"
         #expect(report.text.contains("\(mark) submitted commands that are applied"), "\(report.text)")
+        #expect(report.text.contains("\n  All is \(mark == "✓" ? "well" : "not well"): "), "\(report.text)")
     }
 
     private func report(commits: Int, before: Int, found: Int) -> DemoReport {

@@ -21,13 +21,24 @@ extension DemoReport {
             let style: TextStyle = fact.isGood.map { $0 ? .good : .bad } ?? .plain
             return StyledText("  \(mark) \(fact.name.padded(to: width))  \(fact.value)", style)
         }
-        let caption: StyledText = "  p50, p99, max: how long it waited, in ms, from asking until it could begin"
+        var caption: [StyledText] = ["  p50, p99, max: how long it waited, in ms, from asking until it could begin"]
+        if commands != nil {
+            caption.append("  The app also applies the commands, so it makes fewer commits of its own.")
+        }
         let notice: [StyledText] = [
             "", "  This is a build for debugging, whose figures are worse than those of one for",
             "  release: swift run -c release roundtable demo",
         ]
         let problems = problems.map { StyledText("  ! \($0)", .bad) }
-        return table.styledLines() + ["", caption, ""] + factLines + problems + (isOptimized ? [] : notice)
+        return table.styledLines() + [""] + caption + [""] + factLines + problems + ["", verdict]
+            + (isOptimized ? [] : notice)
+    }
+
+    private var verdict: StyledText {
+        let count = problems.count.of("problem")
+        return isGood
+            ? StyledText("  All is well: no error, and no commit and no command is lost.", .good)
+            : StyledText("  All is not well: \(count), marked with '!'.", .bad)
     }
 
     /// The table of the processes. It is at most 80 columns wide, with pids of seven digits and millions of commits.
@@ -62,11 +73,15 @@ extension DemoReport {
         [
             Fact(name: "commits in all", value: "\(Int(transactionsPerSecond.rounded()).grouped) a second"),
             Fact(name: "fairness among writers (Jain)", value: String(format: "%.3f", jain) + ", where 1 is even"),
-            Fact(name: "longest wait to write", value: String(format: "%.1f ms", longestWait)),
+            Fact(name: "longest wait to write", value: Self.time(longestWait)),
             Fact(isGood: errors == 0, name: "errors", value: "\(errors)"),
             Fact(isGood: rowsFound >= rowsExpected, name: "committed rows that are there", value: rows),
             Fact(isGood: integrity == "ok", name: "integrity_check", value: integrity),
         ]
+    }
+
+    private static func time(_ milliseconds: Double) -> String {
+        StatusText.time(.nanoseconds(Int64(max(0, milliseconds) * 1e6)))
     }
 
     private var rows: String {
@@ -95,7 +110,7 @@ extension DemoReport {
             ),
             Fact(
                 name: "submitted → seen in the snapshot",
-                value: String(format: "%.1f ms (p50), %.1f ms (p99)", commands.p50, commands.p99)
+                value: "\(Self.time(commands.p50)) (p50), \(Self.time(commands.p99)) (p99)"
             ),
             Fact(name: "snapshots published", value: commands.snapshots.grouped),
         ]
@@ -112,7 +127,7 @@ extension DemoReport {
             ),
             Fact(
                 name: "commit → the widget is notified",
-                value: String(format: "%.2f ms (p50), %.2f ms (p99)", seen.p50 / 1e3, seen.p99 / 1e3)
+                value: "\(Self.time(seen.p50 / 1e3)) (p50), \(Self.time(seen.p99 / 1e3)) (p99)"
             ),
         ]
     }

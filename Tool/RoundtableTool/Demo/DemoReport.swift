@@ -1,4 +1,5 @@
 import Foundation
+import RoundtableCore
 import RoundtableToolSupport
 
 /// The results of the demo.
@@ -121,17 +122,19 @@ struct DemoReport: Codable, Equatable, Sendable {
         // A process that died may have committed more than it could report.
         let isCounted = !members.contains { $0.failure != nil }
         if rowsFound < rowsExpected || rowsFound != rowsExpected && isCounted {
-            problems.append("\(rowsExpected) rows were committed, \(rowsFound) are in the database")
+            problems.append("\(rowsExpected.grouped) rows were committed, \(rowsFound.grouped) are in the database")
         }
         problems += participants.compactMap { participant in
             guard let seen = participant.seen, seen.lastEntry != lastEntry else { return nil }
             return
-                "'\(participant.name)' (pid \(participant.pid)): shows entry \(seen.lastEntry), the last one is \(lastEntry)"
+                "'\(participant.name)' (pid \(participant.pid)): shows entry \(Int(seen.lastEntry).grouped), the last one is \(Int(lastEntry).grouped)"
         }
         commands = Self.commands(members, findings?.logged ?? [])
         if let commands {
             if commands.applied < commands.submitted || commands.applied != commands.submitted && isCounted {
-                problems.append("\(commands.submitted) commands were submitted, \(commands.applied) applied")
+                problems.append(
+                    "\(commands.submitted.grouped) commands were submitted, \(commands.applied.grouped) applied"
+                )
             }
             if !commands.isInOrder { problems.append("commands were not applied once each, in their order") }
         }
