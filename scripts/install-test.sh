@@ -63,6 +63,9 @@ done
 shown() { LC_ALL=C.UTF-8 MANWIDTH=80 MAN_KEEP_FORMATTING= man -l "$prefix/share/man/man1/$1" | col -bx; }
 shown roundtable.1 | grep 'roundtable - One SQLite database' >/dev/null || fail "roundtable(1) has no name"
 shown roundtable-sql.1 | grep '^ *roundtable sql app.db < script.sql$' >/dev/null || fail "roundtable-sql(1) lacks its examples"
+shown roundtable-doctor.1 | grep -A1 '^EXIT STATUS$' | grep ' 0 when there is nothing' >/dev/null || fail "roundtable-doctor(1) has no exit status"
+shown roundtable-sql.1 | grep '^EXIT STATUS$' >/dev/null || fail "roundtable-sql(1) has no exit status"
+for section in ENVIRONMENT FILES; do shown roundtable.1 | grep "^$section$" >/dev/null || fail "roundtable(1) lacks $section"; done
 shown roundtable-top.1 | grep -- '--every seconds' >/dev/null || fail "roundtable-top(1) lacks an option"
 
 sh scripts/install.sh uninstall "$prefix"

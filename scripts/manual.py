@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the manual pages of the tool, one for each verb, from what the program says of itself.
+"""Writes the manual pages of the tool, one for each verb, from what the program says of itself, and from the lists below.
 
     manual.py PROGRAM FOLDER
 
@@ -10,6 +10,25 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+
+
+# What goes into the first page, because it concerns several verbs.
+ENVIRONMENT = {
+    "NO_COLOR": "Unless it is empty, no output has colours.",
+    "TERM": "Where it is empty or 'dumb', no output has colours, and 'top' prints lines.",
+    "ROUNDTABLE_HISTORY": "The file with the history of 'sql'; empty: none.",
+    "SQLITE_TMPDIR, TMPDIR": "The folder for temporary files, such as a large result of 'sql'.",
+    "PATH": "Where Litestream and rclone are found, which take credentials from variables of their own.",
+}
+FILES = {
+    "NAME-wal, NAME-shm, NAME-journal": "Files of SQLite, beside the database NAME.",
+    "NAME-coord4": "The control block: the memory that the participants share. Its number is that of its layout.",
+    "NAME-outbox": "The folder of the outbox, unless the program has it elsewhere.",
+    "NAME-salt": "The salt of an encrypted database, without which it cannot be opened.",
+    "NAME-replica, NAME-fenced": "Marks of a read replica, and of a database whose writer is another machine now.",
+    "~/.roundtable_history": "The history of 'sql'. Only its user can read it.",
+}
+EXIT_CODE = "Exit code: "
 
 
 def escaped(text):
@@ -39,6 +58,27 @@ def prose(text):
             needs_paragraph = False
         out.append(escaped(line.strip()))
     return out + ([".fi", ".RE"] if is_kept else [])
+
+
+def sections(discussion):
+    """The description, and what of it has a section of its own."""
+    described, examples, exit_code = [], [], []
+    for paragraph in discussion.strip().split("\n\n"):
+        if paragraph.startswith(EXIT_CODE):
+            text = paragraph.removeprefix(EXIT_CODE)
+            exit_code.append(text[0].upper() + text[1:])
+        elif paragraph.startswith("Examples:\n"):
+            examples.append(paragraph.removeprefix("Examples:\n"))
+        else:
+            described.append(paragraph)
+    return ["\n\n".join(part) for part in (described, examples, exit_code)]
+
+
+def listed(title, entries):
+    out = [f".SH {title}"]
+    for name, text in entries.items():
+        out += [".TP", f"\\fB{escaped(name)}\\fR", *prose(text)]
+    return out
 
 
 def names(argument):
@@ -81,8 +121,9 @@ def page(name, command, version, see_also):
         ".SH SYNOPSIS",
         *synopsis(name, command),
     ]
-    if command.get("discussion"):
-        out += [".SH DESCRIPTION", *prose(command["discussion"])]
+    described, examples, exit_code = sections(command.get("discussion", ""))
+    if described:
+        out += [".SH DESCRIPTION", *prose(described)]
     arguments = [argument for argument in command.get("arguments", []) if argument["shouldDisplay"]]
     if arguments:
         out.append(".SH OPTIONS")
@@ -95,6 +136,12 @@ def page(name, command, version, see_also):
         out.append(".SH VERBS")
     for verb in verbs:
         out += [".TP", f"\\fB{escaped(verb['commandName'])}\\fR", *prose(verb.get("abstract", ""))]
+    usual = "0 when all is well; roundtable(1) has the others."
+    out += [".SH EXIT STATUS", *prose(exit_code or usual)]
+    if " " not in name:
+        out += listed("ENVIRONMENT", ENVIRONMENT) + listed("FILES", FILES)
+    if examples:
+        out += [".SH EXAMPLES", *prose(examples)]
     if see_also:
         out += [".SH SEE ALSO", ",\n".join(f"\\fB{escaped(other)}\\fR(1)" for other in see_also)]
     return "\n".join(out) + "\n"

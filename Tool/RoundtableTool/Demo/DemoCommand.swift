@@ -15,7 +15,7 @@ struct DemoCommand: AsyncParsableCommand {
             unluckiest wait, is every committed row there, does the widget, which observes the database, show the \
             last one, and was each command applied once, in order.
 
-            Exits with 1 when anything is wrong.
+            Exit code: 0 when all is well; 1 when anything is wrong.
             """
     )
 

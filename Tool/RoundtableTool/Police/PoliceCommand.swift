@@ -19,7 +19,7 @@ struct PoliceCommand: ParsableCommand {
             Before each freeze, a program that handles SIGTSTP gets it, and one that is connected to the police gets a message; \
             section J of docs/OPERATIONS-FORMATS.md describes these messages, and those of assertions.
 
-            The exit code is 0 when nothing was convicted, 2 when something was, 1 when the program failed by itself \
+            Exit code: 0 when nothing was convicted, 2 when something was, 1 when the program failed by itself \
             or was never frozen.
 
             Examples:
