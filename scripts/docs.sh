@@ -52,9 +52,9 @@ python3 scripts/api.py "$work" ${API:---check}
 python3 scripts/guides.py catalogues "$work/catalogues"
 convert Roundtable
 for module in RoundtableJobs RoundtableService; do
-    # Their comments link to guides and symbols of Roundtable's archive, and do not document every parameter.
+    # Their comments link to guides and symbols of Roundtable's archive.
     sed -i -E 's#<doc:#<doc:/Roundtable/#g; s#``Roundtable/#``RoundtableCore/#g; s#``(SharedDatabase|WorkerEvent)\b#``/Roundtable/\1#g' "$work/$module"/*.symbols.json
-    convert "$module" --dependency "$work/Roundtable.doccarchive" --disable-parameters-and-returns-validation
+    convert "$module" --dependency "$work/Roundtable.doccarchive"
 done
 convert RoundtableFiles
 convert RoundtableTestKit --dependency "$work/Roundtable.doccarchive"

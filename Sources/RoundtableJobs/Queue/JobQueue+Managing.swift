@@ -116,6 +116,7 @@ extension JobQueue {
     ///   - date: only jobs that were finished earlier are removed.
     ///   - states: by default, dead jobs are kept, because they are the only record of what was not done.
     ///   - limit: the largest number of jobs. More of them make a longer transaction, for which other writers wait.
+    ///   - db: a connection inside a write transaction.
     /// - returns: the number of removed jobs.
     @discardableResult
     public func prune(

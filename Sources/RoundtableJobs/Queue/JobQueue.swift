@@ -34,6 +34,8 @@ public struct JobQueue<Payload: Codable & Sendable>: Sendable {
     /// - Parameters:
     ///   - name: the name of the queue. It contains no NUL, which is a precondition.
     ///   - payload: what a job is about: stored as JSON, with dates in ms since 1970.
+    ///   - retries: how often a job is attempted.
+    ///   - lease: how long the jobs of a frozen worker stay its own.
     public init(
         _ name: String,
         of payload: Payload.Type = Payload.self,
@@ -49,9 +51,10 @@ public struct JobQueue<Payload: Codable & Sendable>: Sendable {
     /// Adds a job in the transaction of `db`: it exists exactly if that is committed.
     ///
     /// - Parameters:
+    ///   - payload: what the job is about.
     ///   - notBefore: when the job may begin, by the wall clock. nil: now.
     ///   - priority: jobs with a higher one are claimed first.
-    ///   - unique: a key. If a job of this queue with the same key is scheduled or waiting, nothing is added. A running job does not
+    ///   - key: if a job of this queue with the same key is scheduled or waiting, nothing is added. A running job does not
     ///     count, because it may have read what is older.
     ///   - db: a connection inside a write transaction.
     /// - returns: the id of the job; nil if one with this key waits.
