@@ -176,7 +176,10 @@ import Testing
                 }
                 try await eventually("it waits") { waiter("own") != nil }
                 task.cancel()
+                let began = ContinuousClock.now
                 await #expect(throws: CancellationError.self) { try await task.value }
+                // And not at the end of the busy timeout, of a minute.
+                #expect(ContinuousClock.now - began < .seconds(30))
             }
         }
         try run(Self.insert, in: side)
