@@ -8,7 +8,7 @@ extension Doctor {
         for library in LockingLibrary.allCases {
             guard let files = libraries[library], let first = files.first else { continue }
             let advice = library.advice
-            find(
+            diagnosis.find(
                 .otherLocks,
                 .notice,
                 """
@@ -29,31 +29,5 @@ extension Doctor {
                 "Locks of other libraries: \(container.unreadable.count.of("folder")) cannot be read, such as \(first)."
             )
         }
-    }
-}
-
-extension DatabaseDiagnosis {
-    /// Reports other databases of SQLite in the App Group's container, for whose readers iOS kills a process, too.
-    ///
-    /// The headers of files are read, so this is for a process that has none of these files open, in whatever library (rule G5).
-    package mutating func findOtherDatabases() {
-        guard let (databases, unreadable) = GroupContainer(ofDatabaseAt: path)?.examineHeaders() else { return }
-        if let file = unreadable.first {
-            unknowns.append("Other databases: \(unreadable.count.of("file")) cannot be read, such as \(file).")
-        }
-        guard let first = databases.first else { return }
-        find(
-            .otherLocks,
-            .notice,
-            """
-            \(databases.count.of("other database")) of SQLite in the App Group's container \(databases.count == 1 ? "is" : "are") not in WAL mode, \
-            or \(databases.count == 1 ? "has" : "have") an encrypted header. iOS kills a process that it suspends while it only reads such a database.
-            """,
-            at: first,
-            advice: """
-                Keep it in the app's own container, or share it with SharedDatabase, which sets WAL mode. If it belongs to another library, access it \
-                only while the process holds an assertion.
-                """
-        )
     }
 }

@@ -5,21 +5,21 @@ import RoundtableKernel
 /// The files in the App Group's container on iOS, or in its simulator, that has a database.
 ///
 /// iOS kills a process that is suspended with a lock on any of them. Elsewhere, no process is killed for a lock.
-struct GroupContainer {
+package struct GroupContainer {
     let path: String
     /// The paths of files in it, except the database's own, and of no folders.
-    let files: [String]
+    package let files: [String]
     /// Whether there are more files than are listed.
     let isCut: Bool
     /// The folders that could not be read.
     let unreadable: [String]
 
     /// A limit of the time that a container of many files takes.
-    static let most = 10_000
+    package static let most = 10_000
 
     /// - parameter databasePath: without symbolic links.
     /// - returns: nil when the database lies in no such container.
-    init?(ofDatabaseAt databasePath: String, most: Int = Self.most) {
+    package init?(ofDatabaseAt databasePath: String, most: Int = Self.most) {
         guard let path = AppContainer.groupOnIOS(holding: databasePath) else { return nil }
         let refused = Refused()
         let names = FileManager.default.enumerator(
@@ -55,27 +55,5 @@ struct GroupContainer {
     /// Collects the folders that cannot be read, for the enumerator.
     private final class Refused {
         var folders: [String] = []
-    }
-
-    /// The databases of SQLite for whose readers iOS kills, too: in rollback-journal mode, or with an encrypted header; and the files that
-    /// cannot be read.
-    ///
-    /// Headers are read, so this is for a process that has none of these files open, in whatever library (rule G5).
-    func examineHeaders() -> (risky: [String], unreadable: [String]) {
-        let all = Set(files)
-        var (risky, unreadable): ([String], [String]) = ([], [])
-        for file in files {
-            do {
-                // Opening does not block, even if another program has put a pipe there.
-                let limit = DatabaseHeader.size - 1
-                let bytes = try System.contents(ofFileAt: file, limit: limit, followingLinks: false)
-                guard let bytes, bytes.count > limit else { continue }
-                let hasCompanion = ["-wal", "-shm", "-journal"].contains { all.contains(file + $0) }
-                if DatabaseHeader(bytes).map({ !$0.isWAL }) ?? hasCompanion { risky.append(file) }
-            } catch {
-                if (error as? SystemError)?.isMissingFile != true { unreadable.append(file) }
-            }
-        }
-        return (risky, unreadable)
     }
 }

@@ -140,14 +140,3 @@ package struct OutboxFiles: Sendable {
         }
     }
 }
-
-extension SharedDatabase {
-    /// How often a command has failed since it was first tried, or since a retry was requested, when it is tried next, and the last
-    /// error; nil when it has not failed.
-    package func outboxRetry(of id: UUID) throws -> (attempts: Int, next: Date, error: String)? {
-        try read { db in
-            guard try OutboxTables.exist(db), let retry = try OutboxTables.retry(of: id, db) else { return nil }
-            return (retry.attempts, retry.next, retry.error)
-        }
-    }
-}

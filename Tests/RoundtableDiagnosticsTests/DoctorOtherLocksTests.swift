@@ -71,18 +71,6 @@ import Testing
         #expect(try #require(GroupContainer(ofDatabaseAt: path)).isCut == false)
     }
 
-    /// What cannot be read is named, and not passed over. A database of SQLite that is no other library's is found by its header.
-    @Test func unreadable() throws {
-        let url = try container("Containers/Shared/AppGroup/1", files: ["secret", "lost"])
-        let container = url.deletingLastPathComponent().deletingLastPathComponent()
-        var diagnosis = try DatabaseDiagnosis(ofDatabaseAt: url)
-        diagnosis.findOtherDatabases()
-        #expect(diagnosis.unknowns.isEmpty)
-        System.withFaults([Fault(.open, errno: EACCES)]) { diagnosis.findOtherDatabases() }
-        #expect(diagnosis.unknowns.first?.hasPrefix("Other databases: ") == true)
-        #expect(diagnosis.unknowns.first?.contains(" files cannot be read, such as \(container.path)/") == true)
-    }
-
     @Test(.enabled(if: geteuid() != 0, "the superuser reads each folder")) func unreadableFolder() throws {
         let url = try container("Containers/Shared/AppGroup/1", files: ["shut/default.realm"])
         let shut = url.deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent("shut").path

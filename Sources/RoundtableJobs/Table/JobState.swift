@@ -14,34 +14,6 @@ public enum JobState: String, Sendable, CaseIterable, Codable {
     case cancelled
 }
 
-/// What a state can become, and by what (the table of the rules A2).
-package enum JobTransition: String, Sendable, CaseIterable {
-    case promote, claim, complete, postpone, bury, release, lose, cancel, retry
-
-    /// The states in which a job must be.
-    package var sources: Set<JobState> {
-        switch self {
-        case .promote: [.scheduled]
-        case .claim: [.waiting]
-        case .complete, .postpone, .bury, .release, .lose: [.running]
-        case .cancel: [.scheduled, .waiting, .running]
-        case .retry: [.dead, .cancelled]
-        }
-    }
-
-    /// The state that the job gets, unless it must give way to another with the same key (rule A9).
-    package var target: JobState {
-        switch self {
-        case .promote, .release, .lose, .retry: .waiting
-        case .claim: .running
-        case .complete: .done
-        case .postpone: .scheduled
-        case .bury: .dead
-        case .cancel: .cancelled
-        }
-    }
-}
-
 extension JobState {
     var isFinished: Bool { [.done, .dead, .cancelled].contains(self) }
 }

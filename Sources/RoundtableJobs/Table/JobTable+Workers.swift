@@ -30,7 +30,7 @@ package struct JobWorkerRow: Sendable, Equatable {
     }
 
     /// A process that cannot read the boot id writes none.
-    func isOfOtherBoot(at time: JobTime) -> Bool {
+    package func isOfOtherBoot(at time: JobTime) -> Bool {
         boot != time.bootID && !boot.isEmpty && !time.bootID.isEmpty
     }
 
@@ -57,7 +57,7 @@ extension JobWorkerRow: FetchableRecord {
 
 extension JobTable {
     /// Why the attempts of a worker without a row are lost.
-    static let unknownWorker = "its worker is not known any more"
+    package static let unknownWorker = "its worker is not known any more"
 
     /// Adds a worker, and removes those of the queue that are gone and have no jobs.
     package static func register(_ worker: JobWorkerRow, at time: JobTime, _ db: Database) throws {

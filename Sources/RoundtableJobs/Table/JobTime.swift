@@ -39,7 +39,7 @@ extension Date {
         return time.isNaN ? 0 : Int64(min(max(time, -1e15), 1e15).rounded())
     }
 
-    init(millisecondsSince1970 time: Int64) { self.init(timeIntervalSince1970: Double(time) / 1000) }
+    package init(millisecondsSince1970 time: Int64) { self.init(timeIntervalSince1970: Double(time) / 1000) }
 }
 
 extension Duration {

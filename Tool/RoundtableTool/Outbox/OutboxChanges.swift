@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import Roundtable
+import RoundtableDelivery
 import RoundtableReplication
 import RoundtableToolSupport
 
@@ -100,7 +101,8 @@ struct OutboxChanges {
                 let line = "set aside again (\(reason.rawValue)): \(error.visibleLine). See: \(look(id))"
                 throw ToolError(line, exitCode: 2)
             case .waiting, .noDatabase:
-                guard let retry = try database.outboxRetry(of: id) else { continue }
+                let retry = try database.read { try OutboxTables.exist($0) ? OutboxTables.retry(of: id, $0) : nil }
+                guard let retry else { continue }
                 let times = retry.attempts == 1 ? "" : " (\(retry.attempts) tries)"
                 throw ToolError(
                     """

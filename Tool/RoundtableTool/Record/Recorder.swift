@@ -75,22 +75,23 @@ struct Recorder {
 
     private mutating func turns() -> String? {
         let now = Moment()
-        let look = path.flatMap(TurnLook.init)
+        // Neither the database nor the change ring is read, so that this can be repeated many times a second.
+        let block = path.flatMap { try? ControlBlock.open(forDatabaseAt: $0, writable: false) }
         nextTurns = Self.next(after: now, atLeast: turnsEvery, share: Self.share)
-        guard let look else {
+        guard let participants = block?.participants().map({ ParticipantStatus($0) }) else {
             lastTurns = nil
             return nil
         }
         let before = lastTurns
         // Another process may have damaged the numbers, and they are as large as they can be then.
         let taken = Dictionary(
-            look.participants.map { (Key($0), $0.turnsTaken) },
+            participants.map { (Key($0), $0.turnsTaken) },
             uniquingKeysWith: { $0.addingSaturating($1) }
         )
         lastTurns = (now.time, taken)
         // A participant that was not there before has taken all its turns since then.
         guard let before else { return nil }
-        let active = look.participants.compactMap { participant in
+        let active = participants.compactMap { participant in
             Self.line(participant, turns: participant.turnsTaken - (before.taken[Key(participant)] ?? 0))
         }
         defer { wasQuiet = active.isEmpty }

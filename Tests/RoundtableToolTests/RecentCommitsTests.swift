@@ -1,17 +1,16 @@
 import Foundation
 import RoundtableKernel
-import RoundtableUnitSupport
 import Testing
 
-@testable import RoundtableDiagnostics
+@testable import RoundtableTool
 
 /// The last commits, as an onlooker reads them from the change ring.
 @Suite struct RecentCommitsTests {
     /// The outcome of a reserved record is waited for, but not after its owner has had time enough for the commit.
     @Test(arguments: [(age: 0.0, last: 1), (age: 1.5, last: 2)])
     func aRecordThatStaysReserved(age: Double, last: UInt64) throws {
-        let folder = try TemporaryFolder()
-        let path = folder.file("a.db").path
+        let folder = try Folder()
+        let path = folder.path("a.db")
         let block = try ControlBlock.openOrCreate(forDatabaseAt: path, access: nil)
         let participant = try Participant(in: block, author: "app", traits: .init(role: .readWrite, priority: 1))
         let publisher = ChangePublisher(participant)

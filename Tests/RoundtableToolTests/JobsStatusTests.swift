@@ -5,6 +5,7 @@ import RoundtableKernel
 import Testing
 
 @testable import RoundtableJobs
+@testable import RoundtableTool
 
 /// What an inspection from outside sees of the tables of jobs, with a fake clock.
 @Suite struct JobsStatusTests {
@@ -215,5 +216,12 @@ import Testing
         let error = #expect(throws: ForeignJobTables.self) { try change(sql).get() }
         #expect(error?.difference == difference)
         #expect(error?.description.hasPrefix(difference + ", so another version") == true)
+    }
+}
+
+extension JobTime {
+    /// A time of a fake clock.
+    fileprivate static func at(_ time: Int64, boot: String = "boot") -> JobTime {
+        JobTime(boot: time, bootID: boot, wall: time)
     }
 }

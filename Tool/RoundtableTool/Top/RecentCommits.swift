@@ -3,44 +3,32 @@ import RoundtableCore
 import RoundtableKernel
 
 /// The last commits in the change ring, read from outside. Reading takes no place in the control block and no turn.
-package struct RecentCommits: Sendable, Equatable {
-    package struct Commit: Sendable, Equatable {
-        package var sequence: UInt64
+struct RecentCommits: Sendable, Equatable {
+    struct Commit: Sendable, Equatable {
+        var sequence: UInt64
         /// nil when the record has none.
-        package var author: String?
-        package var pid: Int32
-        package var time: Date
-        package var tables: DatabaseChange.Tables
-
-        package init(sequence: UInt64, author: String?, pid: Int32, time: Date, tables: DatabaseChange.Tables) {
-            self.sequence = sequence
-            self.author = author
-            self.pid = pid
-            self.time = time
-            self.tables = tables
-        }
+        var author: String?
+        var pid: Int32
+        var time: Date
+        var tables: DatabaseChange.Tables
     }
 
     /// The sequence of the last record whose commit is decided.
-    package var lastSequence: UInt64
+    var lastSequence: UInt64
     /// The last commits, the newest first. Commits that wrote only Roundtable's own tables are left out.
-    package var commits: [Commit]
+    var commits: [Commit]
     /// The number of commits of each participant since an earlier look; nil without one, and when the ring does not have all of them
     /// any more.
-    package var counts: [OwnerWord: Int]?
+    var counts: [OwnerWord: Int]?
+}
 
-    package init(lastSequence: UInt64, commits: [Commit], counts: [OwnerWord: Int]?) {
-        self.lastSequence = lastSequence
-        self.commits = commits
-        self.counts = counts
-    }
-
+extension RecentCommits {
     /// - Parameters:
     ///   - path: the path of the database.
     ///   - earlier: the last sequence of an earlier look, after which commits are counted.
     ///   - limit: the most commits to describe.
     /// - returns: nil when the control block cannot be used.
-    package init?(ofDatabaseAt path: String, countingAfter earlier: UInt64?, describing limit: Int) {
+    init?(ofDatabaseAt path: String, countingAfter earlier: UInt64?, describing limit: Int) {
         guard let block = try? ControlBlock.open(forDatabaseAt: path, writable: false) else { return nil }
         let now = (ticks: MonotonicClock.now, date: Date())
         let last = Self.lastDecided(block, at: now.ticks)

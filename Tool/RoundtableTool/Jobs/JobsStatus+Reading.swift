@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import RoundtableCore
+import RoundtableJobs
 import RoundtableKernel
 
 extension JobsStatus {
@@ -8,7 +9,7 @@ extension JobsStatus {
     ///
     /// - returns: nil when the database has no tables of jobs.
     /// - throws: ``ForeignJobTables``, `DatabaseError`.
-    package init?(_ db: Database, at time: JobTime) throws {
+    init?(_ db: Database, at time: JobTime) throws {
         guard let unknown = try JobTable.unknownColumns(db) else { return nil }
         var reading = Reading(time: time)
         try reading.readJobs(db)

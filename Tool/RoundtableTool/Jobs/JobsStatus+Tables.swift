@@ -1,4 +1,5 @@
 import GRDB
+import RoundtableJobs
 
 // These statements count what the tables hold, for inspections from outside. They read entries of indexes, and of the jobs only
 // one for each queue.

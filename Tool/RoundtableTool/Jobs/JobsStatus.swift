@@ -2,45 +2,43 @@ import Foundation
 import RoundtableCore
 
 /// The queues of a database, seen from outside. It encodes as the field `jobs` of `roundtable status --json`.
-package struct JobsStatus: Codable, Sendable, Equatable {
+struct JobsStatus: Codable, Sendable, Equatable {
     /// The queues that have a job in any state, or the row of a worker, ordered by name.
-    package var queues: [JobQueueStatus]
+    var queues: [JobQueueStatus]
     /// The columns of the tables that this version does not know. A newer version has added them, so the numbers may not say all.
-    package var unknownColumns: [String] = []
+    var unknownColumns: [String] = []
 
     enum CodingKeys: String, CodingKey { case queues }
 }
 
 /// A queue, seen from outside.
-package struct JobQueueStatus: Codable, Sendable, Equatable {
-    package var name: String
+struct JobQueueStatus: Codable, Sendable, Equatable {
+    var name: String
     /// How many jobs wait for their time, or for their next attempt.
-    package var scheduled = 0
+    var scheduled = 0
     /// How many jobs can be claimed. Scheduled ones whose time has come are among them: the next claim makes them `waiting` (rule A3).
-    package var ready = 0
+    var ready = 0
     /// Since when the first of the ready jobs is due, by the wall clock; nil when none is ready. A job that was given back is due since
     /// before its attempt.
-    package var readySince: Date?
+    var readySince: Date?
     /// The time since then, in seconds.
-    package var readySeconds: Double?
-    package var running = 0
+    var readySeconds: Double?
+    var running = 0
     /// How many of the running jobs are of lost workers (rule A7).
-    package var lost = 0
-    package var dead = 0
+    var lost = 0
+    var dead = 0
     /// The number of workers that live, as far as the table shows them: one that has had no job yet has no row.
-    package var workers = 0
+    var workers = 0
 
     /// The workers that live, have no job, and whose lease is over. Such a worker claims a ready job at once.
-    package var idleWorkers: [SharingProcess] = []
+    var idleWorkers: [SharingProcess] = []
     /// The lost workers that have jobs.
-    package var lostWorkers: [LostJobWorker] = []
+    var lostWorkers: [LostJobWorker] = []
     /// The job that died last; nil when none is dead.
-    package var newestDeath: JobDeath?
-
-    package init(name: String) { self.name = name }
+    var newestDeath: JobDeath?
 
     /// Whether a worker lives that has a job, or whose lease is not over.
-    package var isAttended: Bool { workers > idleWorkers.count }
+    var isAttended: Bool { workers > idleWorkers.count }
 
     enum CodingKeys: String, CodingKey {
         case name, scheduled, ready, running, lost, dead, workers
@@ -50,25 +48,25 @@ package struct JobQueueStatus: Codable, Sendable, Equatable {
 }
 
 /// A lost worker that has jobs.
-package struct LostJobWorker: Sendable, Equatable {
+struct LostJobWorker: Sendable, Equatable {
     /// nil when the worker has no row any more.
-    package var process: SharingProcess?
+    var process: SharingProcess?
     /// Why it is lost, as a clause that names the worker.
-    package var reason: String
+    var reason: String
 }
 
 /// The end of a dead job.
-package struct JobDeath: Sendable, Equatable {
-    package var date: Date
+struct JobDeath: Sendable, Equatable {
+    var date: Date
     /// At most 500 characters of the job's last error.
-    package var error: String
+    var error: String
 }
 
 /// Why the tables of jobs are not read: another version has made them.
-package struct ForeignJobTables: Error, CustomStringConvertible {
-    package var difference: String
+struct ForeignJobTables: Error, CustomStringConvertible {
+    var difference: String
 
-    package var description: String {
+    var description: String {
         """
         \(difference), so another version of Roundtable, or another program, has made the tables. Look with the 'roundtable' of the version \
         that the programs use.
