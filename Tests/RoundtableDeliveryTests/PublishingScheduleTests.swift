@@ -90,7 +90,7 @@ import Testing
             }
             #expect(schedule.timeHasCome(at: time) == .fetch)
         }
-        #expect(schedule.finished(.hasFailed, region: nil, at: 0) == .wake(at: PublishingSchedule.longestBackOff))
+        #expect(schedule.finished(.hasFailed, region: nil, at: 0) == .wake(at: PublishingSchedule.backoff.longest))
         schedule.suspend()
         #expect(schedule.resume(at: 5) == .wake(at: 5 + Self.second))
         #expect(schedule.timeHasCome(at: 5 + Self.second) == .fetch)

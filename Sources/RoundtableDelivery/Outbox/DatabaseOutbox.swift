@@ -50,9 +50,7 @@ extension DatabaseOutbox {
         try database.read { try Self.deadLetters(in: $0) }
     }
 
-    /// Returns the dead letters like the synchronous `deadLetters()`, without blocking the thread.
-    ///
-    /// - throws: `DatabaseError`; ``OutboxError/newerFormat(path:format:)``.
+    /// Returns the dead letters like the synchronous `deadLetters()`, without blocking the thread, with the same results and errors.
     public func deadLetters() async throws -> [DeadLetter] {
         try await database.read { try Self.deadLetters(in: $0) }
     }
@@ -76,10 +74,7 @@ extension DatabaseOutbox {
         wakeOwner(id)
     }
 
-    /// Requests a retry like the synchronous `retry(_:)`, without blocking the thread.
-    ///
-    /// - throws: ``OutboxError/noSuchDeadLetter(path:id:)``, ``OutboxError/readOnly(path:)``, ``OutboxError/newerFormat(path:format:)``;
-    ///   `DatabaseError`.
+    /// Requests a retry like the synchronous `retry(_:)`, without blocking the thread, with the same results and errors.
     public func retry(_ id: UUID) async throws {
         try checkDeadLettersCanChange()
         try await database.explainingNoRoom { try await database.write { try Self.retry(id, $0) } }
@@ -97,10 +92,7 @@ extension DatabaseOutbox {
         answerDropped(id)
     }
 
-    /// Removes a dead letter like the synchronous `drop(_:)`, without blocking the thread.
-    ///
-    /// - throws: ``OutboxError/noSuchDeadLetter(path:id:)``, ``OutboxError/readOnly(path:)``, ``OutboxError/newerFormat(path:format:)``;
-    ///   `DatabaseError`.
+    /// Removes a dead letter like the synchronous `drop(_:)`, without blocking the thread, with the same results and errors.
     public func drop(_ id: UUID) async throws {
         try checkDeadLettersCanChange()
         try await database.explainingNoRoom { try await database.write { try Self.drop(id, $0) } }

@@ -4,17 +4,12 @@ import RoundtableFiles
 
 // These descriptions are for logs, and have one line each.
 
-/// The description of a command, for messages.
-func commandLabel(_ name: String, _ version: Int, _ sender: String, _ id: UUID) -> String {
-    OutboxCommandKind(name: name, version: version).label(from: sender, id)
-}
-
 /// The date in UTC.
 private func utc(_ date: Date) -> String { date.formatted(.iso8601) }
 
 extension WaitingCommand: CustomStringConvertible {
     public var description: String {
-        let command = commandLabel(name, version, sender, id)
+        let command = OutboxCommandKind(name: name, version: version).label(from: sender, id)
         return switch waitsFor {
         case .owner: "\(command) waits for an owner"
         case .nextTry:
@@ -29,7 +24,7 @@ extension WaitingCommand: CustomStringConvertible {
 
 extension DeadLetter: CustomStringConvertible {
     /// The command, without errors.
-    var label: String { commandLabel(name, version, sender, id) }
+    var label: String { OutboxCommandKind(name: name, version: version).label(from: sender, id) }
 
     public var description: String {
         let tries = attempts == 0 ? "" : " after \(attempts) \(attempts == 1 ? "try" : "tries")"

@@ -22,10 +22,6 @@ public final class OutboxDrain: Sendable {
         var hasReportedFailure = false
     }
 
-    private struct WeakDatabase: Sendable {
-        weak let database: SharedDatabase?
-    }
-
     /// The rounds, used by one thread at a time.
     ///
     /// `@unchecked Sendable`: `rounds` and `hasEnded` are only used with the lock.
@@ -80,7 +76,7 @@ public final class OutboxDrain: Sendable {
 
     let handlers: OutboxHandlers
     private let folder: OutboxFolder
-    private let database: WeakDatabase
+    private weak let database: SharedDatabase?
     private let gate: SuspensionGate
     private let rounds: Guarded
     private let report: @Sendable (OutboxEvent) -> Void
@@ -96,7 +92,7 @@ public final class OutboxDrain: Sendable {
         let folder = database.outboxFolder
         self.folder = folder
         self.handlers = handlers
-        self.database = WeakDatabase(database: database)
+        self.database = database
         gate = database.gate
         state = Mutex(State(claim: claim))
         let report: @Sendable (OutboxEvent) -> Void = {
@@ -124,7 +120,7 @@ public final class OutboxDrain: Sendable {
             state.isCancelled = true
             return state.watch
         }
-        database.database?.seat.show(commandsFolder: nil, of: self)
+        database?.seat.show(commandsFolder: nil, of: self)
         // If a round runs, the thread gives up the claim.
         if rounds.endIfIdle() { giveUpClaim() }
         watch?.interrupt()
@@ -156,11 +152,7 @@ public final class OutboxDrain: Sendable {
         try round { self.isCancelled } ?? OutboxReport()
     }
 
-    /// Drains like the synchronous `drain()`, without blocking the thread.
-    ///
-    /// - returns: the result of this call.
-    /// - throws: `DatabaseError`, also while the database is suspended (`isSuspension`); ``OutboxError``. Errors of commands are not
-    ///   thrown.
+    /// Drains like the synchronous `drain()`, without blocking the thread, with the same results and errors.
     @discardableResult
     public func drain() async throws -> OutboxReport {
         try await offThread { Result { try self.drain() } }.get()
@@ -172,7 +164,7 @@ public final class OutboxDrain: Sendable {
 
     /// - returns: nil when the drain is cancelled, or the database does not exist any more.
     private func round(keepingFiles: Bool = false, _ isOver: () -> Bool) throws -> OutboxReport? {
-        guard !isCancelled, let database = database.database else { return nil }
+        guard !isCancelled, let database else { return nil }
         do {
             return try rounds.run(database, keepingFiles: keepingFiles, isOver)
         } catch let error as SystemError {
@@ -199,7 +191,7 @@ public final class OutboxDrain: Sendable {
 
     private func follow() {
         defer {
-            database.database?.seat.show(commandsFolder: nil, of: self)
+            database?.seat.show(commandsFolder: nil, of: self)
             rounds.end()
             giveUpClaim()
         }
@@ -214,7 +206,7 @@ public final class OutboxDrain: Sendable {
             } catch {
                 // The kept files are removed now, because the next round may come much later.
                 rounds.removeKeptFiles()
-                if isCancelled || database.database == nil { return }
+                if isCancelled || database == nil { return }
                 // The gate may have opened again by now, so the error is checked as well.
                 if gate.isClosed || (error as? DatabaseError)?.isSuspension == true {
                     waitForGate()
@@ -245,7 +237,7 @@ public final class OutboxDrain: Sendable {
             if let old, found == watched, !found.contains(nil) { return old }
             try folder.make()
             let identities = try folders.map { try System.identity(ofFileAt: $0) }
-            database.database?.seat.show(commandsFolder: isCancelled ? nil : identities[1], of: self)
+            database?.seat.show(commandsFolder: isCancelled ? nil : identities[1], of: self)
             let watch = try FolderWatch(folders, includingRemovals: false)
             let isCancelled = state.withLock { state in
                 state.watch = watch

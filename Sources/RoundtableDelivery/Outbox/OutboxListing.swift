@@ -15,8 +15,7 @@ import RoundtableKernel
 ///     sees 2.command
 ///
 /// So one listing is not enough. The second list has all that was there when the second listing began, and so all that came before any
-/// name of the first list. From each sender, the names of the second list are taken in order, up to the first one that the first list
-/// does not have.
+/// name of the first list.
 package struct OutboxListing: Equatable {
     package private(set) var commands: [String: [CommandFileName]] = [:]
     /// Whether no name has the form of a command's name.

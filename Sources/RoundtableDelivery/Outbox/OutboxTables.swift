@@ -7,8 +7,6 @@ import RoundtableFiles
 /// observer of changes to tables without rowids.
 package enum OutboxTables {
     static let format = 1
-    /// The prefix of all names of the outbox.
-    static let prefix = InternalTables.outbox
 
     /// The record of a command that has failed and is retried.
     package struct Retry {

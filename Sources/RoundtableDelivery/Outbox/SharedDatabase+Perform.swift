@@ -67,10 +67,7 @@ extension SharedDatabase {
         return .submitted(try outbox.submit(pending))
     }
 
-    /// Performs a command like the synchronous `perform(_:id:patience:priority:file:line:)`, without blocking the thread.
-    ///
-    /// - throws: what the handler throws, including an ``OutboxRefusal``: nothing is then applied or submitted. `DatabaseError`.
-    ///   ``OutboxError`` if the command could not be submitted, or was set aside or dropped before.
+    /// Performs a command like the synchronous `perform(_:id:patience:priority:file:line:)`, without blocking the thread, with the same results and errors.
     @discardableResult
     public func perform<Command: OutboxCommand>(
         _ command: Command,

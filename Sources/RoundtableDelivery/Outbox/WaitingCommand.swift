@@ -87,9 +87,7 @@ extension DatabaseOutbox {
     @_disfavoredOverload
     public func contents() throws -> OutboxContents { try OutboxContents(OutboxWalk(folder, asking: database)) }
 
-    /// Reads the contents like the synchronous `contents()`, without blocking the thread.
-    ///
-    /// - throws: ``OutboxError``; `DatabaseError`.
+    /// Reads the contents like the synchronous `contents()`, without blocking the thread, with the same results and errors.
     public func contents() async throws -> OutboxContents {
         try await offThread { Result { try self.contents() } }.get()
     }

@@ -45,15 +45,14 @@ struct PublishingSchedule {
     private var notBefore: Nanoseconds = 0
     /// When `timeHasCome` will be called.
     private var wakeTime: Nanoseconds?
-    private var failures = 0
+    private var backoff = Self.backoff
     private var timesOvertaken = 0
     private(set) var isSuspended = false
     private(set) var hasEnded = false
 
     init(interval: Nanoseconds) { self.interval = interval }
 
-    static let longestBackOff: Nanoseconds = 60_000_000_000
-    private static let shortestBackOff: Nanoseconds = 250_000_000
+    static let backoff = Backoff(.milliseconds(250), upTo: .seconds(60))
     /// How often a publisher whose fetch was overtaken retries immediately.
     static let patience = 100
 
@@ -78,7 +77,7 @@ struct PublishingSchedule {
         if let changedMeanwhile, changedMeanwhile.mayModify(self.region) { isDirty = true }
         changedMeanwhile = nil
         if case .isOvertaken = outcome { timesOvertaken += 1 } else { timesOvertaken = 0 }
-        if case .hasFailed = outcome { failures += 1 } else { failures = 0 }
+        if outcome != .hasFailed { backoff.succeeded() }
         switch outcome {
         case .isPublished:
             notBefore = now.addingSaturating(interval)
@@ -86,20 +85,16 @@ struct PublishingSchedule {
             break
         case .isOvertaken:
             isDirty = true
-            notBefore = timesOvertaken < Self.patience ? now : now.addingSaturating(max(interval, Self.shortestBackOff))
+            notBefore = timesOvertaken < Self.patience ? now : now.addingSaturating(max(interval, backoff.shortest))
         case .hasFailed:
             isDirty = true
-            notBefore = now.addingSaturating(max(interval, backOff))
+            notBefore = now.addingSaturating(max(interval, backoff.next()))
         case .wasCalledOff:
             isDirty = true
             // The suspension may not have been reported yet.
-            if !isSuspended { notBefore = now.addingSaturating(Self.shortestBackOff) }
+            if !isSuspended { notBefore = now.addingSaturating(backoff.shortest) }
         }
         return next(at: now)
-    }
-
-    private var backOff: Nanoseconds {
-        min(Self.shortestBackOff << Nanoseconds(min(failures - 1, 10)), Self.longestBackOff)
     }
 
     /// Whether a change was reported that is not fetched yet, or may not be.

@@ -60,9 +60,13 @@ final class SnapshotPublishers: DatabaseCompanion {
         let publishers = present
         if publishers.isEmpty { return [] }
         let done = MonotonicSemaphore()
-        let isOver = Flag()
+        let isOver = Atomic(false)
         for publishing in publishers {
-            publishing.suspend(isAllowed: { !isOver.isRaised && MonotonicClock.now < deadline }) { done.signal() }
+            publishing.suspend {
+                !isOver.load(ordering: .acquiring) && MonotonicClock.now < deadline
+            } completion: {
+                done.signal()
+            }
         }
         var remaining = publishers.count
         while remaining > 0, gate.isToBeClosed {
@@ -70,19 +74,13 @@ final class SnapshotPublishers: DatabaseCompanion {
             if time == 0 { break }
             if done.wait(upTo: min(time, Self.interval)) { remaining -= 1 }
         }
-        isOver.raise()
+        isOver.store(true, ordering: .releasing)
         return []
     }
 
     private static let interval: Nanoseconds = 10_000_000
 
     func gateWillOpen() { for publishing in present { publishing.resume() } }
-
-    private final class Flag: Sendable {
-        private let value = Atomic(false)
-        var isRaised: Bool { value.load(ordering: .acquiring) }
-        func raise() { value.store(true, ordering: .releasing) }
-    }
 }
 
 extension SharedDatabase {

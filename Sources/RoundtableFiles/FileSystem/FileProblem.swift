@@ -70,15 +70,10 @@ extension FileProblem: CustomStringConvertible {
             "Free space on that disk, and try again."
         case .readOnlyFileSystem:
             "Choose a path on another file system, or mount this one for writing."
-        case .noPermission(.read, _):
+        case .noPermission(let access, _):
             """
             On Apple's systems, all processes that use it must be in the App Group whose container it is in. On other systems, let the user of \
-            this process read it, and enter the folders on the way to it.
-            """
-        case .noPermission(.write, _):
-            """
-            On Apple's systems, all processes that use it must be in the App Group whose container it is in. On other systems, let the user of \
-            this process write there, and enter the folders on the way to it.
+            this process \(access == .read ? "read it" : "write there"), and enter the folders on the way to it.
             """
         case .protected:
             """

@@ -121,10 +121,7 @@ public final class CommandOutbox: Sendable {
         try submit(try file(of: command, id: id))
     }
 
-    /// Submits a command like the synchronous `submit(_:id:)`, without blocking the thread.
-    ///
-    /// - throws: ``OutboxError`` if nothing was submitted, except with ``OutboxError/perhapsSubmitted(id:path:reason:)``; any error of
-    ///   encoding.
+    /// Submits a command like the synchronous `submit(_:id:)`, without blocking the thread, with the same results and errors.
     @discardableResult
     public func submit<Command: OutboxCommand>(_ command: Command, id: UUID = UUID()) async throws -> OutboxSubmission {
         try await offThread { Result { try self.submit(command, id: id) } }.get()

@@ -125,10 +125,7 @@ public struct SnapshotFile<Value: Codable & Sendable>: Sendable {
         return SnapshotInfo(header)
     }
 
-    /// Writes a value like the synchronous `write(_:)`, without blocking the thread.
-    ///
-    /// - returns: the information that readers get with the value.
-    /// - throws: ``SnapshotFileError``. The old value is then intact, except with ``SnapshotFileError/notDurable(path:errno:)``.
+    /// Writes a value like the synchronous `write(_:)`, without blocking the thread, with the same results and errors.
     @discardableResult
     public func write(_ value: Value) async throws(SnapshotFileError) -> SnapshotInfo {
         try await offThread { () -> Result<SnapshotInfo, SnapshotFileError> in

@@ -37,8 +37,3 @@ public struct SnapshotFileOptions: Sendable {
 
     public init() {}
 }
-
-extension SnapshotFile {
-    /// How a snapshot file is written and read.
-    public typealias Options = SnapshotFileOptions
-}

@@ -54,16 +54,17 @@ package struct SnapshotHeader: Equatable, Sendable {
     package var writer: String
 
     var bytes: [UInt8] {
-        var bytes = Self.magic
-        bytes.append(format)
-        bytes.append(UInt32(Self.size))
-        for word in [version, sequence, token, time, length, checksum] { bytes.append(word) }
-        bytes.append(encoding.number)
+        var header = ByteWriter()
+        header.append(Self.magic)
+        header.append(format)
+        header.append(UInt32(Self.size))
+        for word in [version, sequence, token, time, length, checksum] { header.append(word) }
+        header.append(encoding.number)
         let name = Self.cut(writer)
-        bytes.append(UInt32(name.count))
-        bytes += name + [UInt8](repeating: 0, count: Self.nameSize - name.count)
-        bytes.append(Checksum.fnv1a(bytes))
-        return bytes
+        header.append(UInt32(name.count))
+        header.append(name + [UInt8](repeating: 0, count: Self.nameSize - name.count))
+        header.append(Checksum.fnv1a(header.bytes))
+        return header.bytes
     }
 
     /// The characters of a name that fit into the header, in UTF-8.
@@ -80,22 +81,23 @@ package struct SnapshotHeader: Equatable, Sendable {
     /// - returns: nil when the bytes are not a whole header. A header of a newer format is read, because later formats keep these fields.
     init?(_ bytes: some RandomAccessCollection<UInt8>) {
         let bytes = Array(bytes.prefix(Self.size))
-        guard bytes.count == Self.size, bytes.starts(with: Self.magic),
-            bytes.word(at: 120) == Checksum.fnv1a(bytes[..<120])
+        guard bytes.count == Self.size, bytes.starts(with: Self.magic) else { return nil }
+        var reader = ByteReader(bytes, at: Self.magic.count)
+        format = reader.integer(UInt32.self)
+        let headerSize = reader.integer(UInt32.self)
+        version = reader.integer(UInt64.self)
+        sequence = reader.integer(UInt64.self)
+        token = reader.integer(UInt64.self)
+        time = reader.integer(UInt64.self)
+        length = reader.integer(UInt64.self)
+        checksum = reader.integer(UInt64.self)
+        encoding = Encoding(reader.integer(UInt32.self))
+        let nameLength = Int(reader.integer(UInt32.self))
+        let name = reader.bytes(Self.nameSize)
+        writer = String(decoding: name.prefix(nameLength), as: UTF8.self)
+        guard reader.integer(UInt64.self) == Checksum.fnv1a(bytes[..<120]),
+            format > Self.format || (format == Self.format && headerSize == Self.size && nameLength <= Self.nameSize)
         else { return nil }
-        format = bytes.halfWord(at: 8)
-        let nameLength = Int(bytes.halfWord(at: 68))
-        let headerSize = bytes.halfWord(at: 12)
-        guard format > Self.format || (format == Self.format && headerSize == Self.size && nameLength <= Self.nameSize)
-        else { return nil }
-        version = bytes.word(at: 16)
-        sequence = bytes.word(at: 24)
-        token = bytes.word(at: 32)
-        time = bytes.word(at: 40)
-        length = bytes.word(at: 48)
-        checksum = bytes.word(at: 56)
-        encoding = Encoding(bytes.halfWord(at: 64))
-        writer = String(decoding: bytes[72..<72 + min(nameLength, Self.nameSize)], as: UTF8.self)
     }
 
     init(
@@ -121,20 +123,5 @@ package struct SnapshotHeader: Equatable, Sendable {
         var time = timespec()
         clock_gettime(CLOCK_REALTIME, &time)
         return UInt64(max(0, time.tv_sec)) &* 1_000_000_000 &+ UInt64(time.tv_nsec)
-    }
-}
-
-extension [UInt8] {
-    /// Appends a number in little-endian order.
-    fileprivate mutating func append(_ number: some FixedWidthInteger) {
-        Swift.withUnsafeBytes(of: number.littleEndian) { append(contentsOf: $0) }
-    }
-
-    fileprivate func word(at offset: Int) -> UInt64 {
-        UInt64(littleEndian: withUnsafeBytes { $0.loadUnaligned(fromByteOffset: offset, as: UInt64.self) })
-    }
-
-    fileprivate func halfWord(at offset: Int) -> UInt32 {
-        UInt32(littleEndian: withUnsafeBytes { $0.loadUnaligned(fromByteOffset: offset, as: UInt32.self) })
     }
 }

@@ -144,53 +144,40 @@ package final class SnapshotStore: Sendable {
         replacing expected: SnapshotLook? = nil
     ) throws(SnapshotFileError) -> SnapshotHeader? {
         if value.count > limit { throw .tooLarge(path: path, byteCount: value.count, limit: limit) }
-        return try translating {
-            try coordinated(.writing) { path in
-                try writing.withLock { writing in
-                    try write(value, encoding, at: path, replacing: expected, &writing)
-                }
-            }
+        return try replacing { path, writing in
+            let found = mark()
+            if let expected, !isCurrent(expected, found) { return nil }
+            let header = SnapshotHeader(
+                version: version,
+                sequence: nextSequence(after: found, writing),
+                token: token,
+                value: value,
+                encoding: encoding,
+                writer: writer
+            )
+            guard try install(header.bytes + value, at: path, replacing: expected, &writing) else { return nil }
+            writing.sequence = header.sequence
+            try syncFolder(&writing)
+            return header
         }
-    }
-
-    private func write(
-        _ value: [UInt8],
-        _ encoding: SnapshotHeader.Encoding,
-        at path: String,
-        replacing expected: SnapshotLook?,
-        _ writing: inout Writing
-    ) throws -> SnapshotHeader? {
-        try check(path)
-        removeAbandoned(&writing)
-        let found = mark()
-        if let expected, !isCurrent(expected, found) { return nil }
-        let header = SnapshotHeader(
-            version: version,
-            sequence: nextSequence(after: found, writing),
-            token: token,
-            value: value,
-            encoding: encoding,
-            writer: writer
-        )
-        guard try install(header.bytes + value, at: path, replacing: expected) else { return nil }
-        settlements.add(1, ordering: .releasing)
-        writing.sequence = header.sequence
-        writing.isFolderUnsynced = options.durability == .machine
-        try syncFolder(&writing)
-        return header
     }
 
     /// Replaces the file by another snapshot file, as it is: header and value.
     package func replace(with bytes: [UInt8]) throws(SnapshotFileError) {
+        try replacing { path, writing in
+            _ = try install(bytes, at: path, replacing: nil, &writing)
+            try syncFolder(&writing)
+        }
+    }
+
+    /// Runs `body`, which replaces the file at the path that it is given, unless that file must not be replaced.
+    private func replacing<T>(_ body: (String, inout Writing) throws -> T) throws(SnapshotFileError) -> T {
         try translating {
             try coordinated(.writing) { path in
                 try writing.withLock { writing in
                     try check(path)
                     removeAbandoned(&writing)
-                    _ = try install(bytes, at: path, replacing: nil)
-                    settlements.add(1, ordering: .releasing)
-                    writing.isFolderUnsynced = options.durability == .machine
-                    try syncFolder(&writing)
+                    return try body(path, &writing)
                 }
             }
         }
@@ -217,7 +204,8 @@ package final class SnapshotStore: Sendable {
     private func install(
         _ bytes: [UInt8],
         at path: String,
-        replacing expected: SnapshotLook?
+        replacing expected: SnapshotLook?,
+        _ writing: inout Writing
     ) throws -> Bool {
         let folder = try openFolder()
         let name = System.place(of: path).name
@@ -237,6 +225,8 @@ package final class SnapshotStore: Sendable {
             folder.removeIfPossible(unfinished)
             throw error
         }
+        settlements.add(1, ordering: .releasing)
+        writing.isFolderUnsynced = options.durability == .machine
         return true
     }
 

@@ -1,4 +1,5 @@
 import Dispatch
+import RoundtableKernel
 import Synchronization
 
 /// An asynchronous sequence of the values of a snapshot file. See ``SnapshotFile/values()``.
@@ -44,17 +45,18 @@ package final class SnapshotChanges: Sendable {
         var last: Sight?
         /// Set from the first call of `next()` until the task is cancelled.
         var listening: FolderNews.Listening?
+        /// A cancelled task ends its wakes, and another task may continue.
+        var wakes = TaskWakes()
         var willLookAgain = false
     }
     private let store: SnapshotStore
-    private let signal = NewsSignal()
     private let state = Mutex(State())
 
     package init(of store: SnapshotStore) { self.store = store }
 
     /// - returns: false when the task is cancelled. The first call returns true immediately.
     package func next() async -> Bool {
-        startListening()
+        let wakes = startListening()
         while !Task.isCancelled {
             let sight = Sight(mark: store.mark(), size: store.size)
             let isNew = state.withLock { state in
@@ -63,15 +65,15 @@ package final class SnapshotChanges: Sendable {
             }
             if isNew { return true }
             if store.isLink {
-                lookAgain(in: .milliseconds(250))
+                lookAgain(in: .milliseconds(250), wakes)
             } else if case .unreadable = sight.mark {
-                lookAgain(in: .seconds(1))
+                lookAgain(in: .seconds(1), wakes)
             }
-            if await !signal.wait() { break }
+            await wakes.next(until: nil)
         }
         // The iterator may outlive its cancelled task, so the listening ends here.
         let listening = state.withLock { state in
-            defer { state.listening = nil }
+            defer { (state.listening, state.wakes) = (nil, TaskWakes()) }
             return state.listening
         }
         withExtendedLifetime(listening) {}
@@ -91,15 +93,17 @@ package final class SnapshotChanges: Sendable {
         return contents
     }
 
-    private func startListening() {
-        guard !store.path.isEmpty, state.withLock({ $0.listening == nil }) else { return }
-        let listening = FolderNews.listen(to: store.folder) { [signal] in signal.raise() }
+    private func startListening() -> TaskWakes {
+        let (isListening, wakes) = state.withLock { ($0.listening != nil, $0.wakes) }
+        if store.path.isEmpty || isListening { return wakes }
+        let listening = FolderNews.listen(to: store.folder) { wakes.wake() }
         state.withLock { $0.listening = listening }
+        return wakes
     }
 
     /// Wakes `next()` after a delay. The watch of the folder does not report that a file has become readable, nor that the target of a
     /// symbolic link has changed.
-    private func lookAgain(in time: DispatchTimeInterval) {
+    private func lookAgain(in time: DispatchTimeInterval, _ wakes: TaskWakes) {
         let isNext = state.withLock { state in
             defer { state.willLookAgain = true }
             return !state.willLookAgain
@@ -108,56 +112,7 @@ package final class SnapshotChanges: Sendable {
         DispatchQueue.global().asyncAfter(deadline: .now() + time) { [weak self] in
             guard let self else { return }
             state.withLock { $0.willLookAgain = false }
-            signal.raise()
-        }
-    }
-}
-
-/// Wakes one task. A task that waits after the signal was raised continues immediately.
-private final class NewsSignal: Sendable {
-    private enum State {
-        case idle, raised
-        case waiting(CheckedContinuation<Bool, Never>)
-    }
-    private let state = Mutex(State.idle)
-
-    func raise() { settle(.raised)?.resume(returning: true) }
-
-    /// - returns: false when the task is cancelled.
-    func wait() async -> Bool {
-        let isRaised = await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let (isRaised, earlier) = state.withLock { state in
-                    switch state {
-                    case .raised:
-                        state = .idle
-                        return (true, CheckedContinuation<Bool, Never>?.none)
-                    case .idle:
-                        state = .waiting(continuation)
-                        return (false, nil)
-                    case .waiting(let earlier):
-                        state = .waiting(continuation)
-                        return (false, earlier)
-                    }
-                }
-                // A second consumer takes the place of the first, which is resumed.
-                earlier?.resume(returning: true)
-                if isRaised { continuation.resume(returning: true) }
-            }
-        } onCancel: {
-            raise()
-        }
-        return isRaised && !Task.isCancelled
-    }
-
-    private func settle(_ next: State) -> CheckedContinuation<Bool, Never>? {
-        state.withLock { state in
-            if case .waiting(let continuation) = state {
-                state = .idle
-                return continuation
-            }
-            state = next
-            return nil
+            wakes.wake()
         }
     }
 }
