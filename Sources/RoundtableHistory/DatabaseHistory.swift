@@ -17,18 +17,7 @@ extension SharedDatabase {
 extension DatabaseHistory {
     // MARK: Recording
 
-    /// Records all changes of a table from now on, whichever program makes them. Does nothing if they are recorded already.
-    ///
-    /// When several processes ask for different recordings, the one that records more wins, and the old values of each column that one
-    /// of them names are kept.
-    ///
-    /// - Parameters:
-    ///   - table: the name of a table of the main database.
-    ///   - recording: what is recorded of an update.
-    ///   - keeping: the columns whose old values are kept with each deletion, and if asked with each update.
-    /// - throws: ``HistoryError/cannotTrack(path:table:reason:)`` for a view, a virtual table, a table without a primary key, and for
-    ///   ``HistoryRecording/changedColumns`` one with too many columns, and a table without a column of `keeping`;
-    ///   ``HistoryError/newerFormat(path:format:)``; what `write` throws.
+    /// Records all changes of a table from now on, as the asynchronous form does, and blocks the calling thread.
     @_disfavoredOverload
     public func enable(
         for table: String,
@@ -60,43 +49,7 @@ extension DatabaseHistory {
         }
     }
 
-    /// Records all changes of a table from now on, in the transaction of `db`, for migrations. A migration that recreates the table
-    /// calls it to create the triggers again in the same transaction.
-    ///
-    /// - throws: ``HistoryError/cannotTrack(path:table:reason:)``, ``HistoryError/newerFormat(path:format:)``.
-    public static func enable(
-        for table: String,
-        recording: HistoryRecording = .rows,
-        keeping: OldValuePolicy = [],
-        in db: Database
-    ) throws {
-        try HistoryEnabling.enable(db, table: table, recording: recording, keeping: keeping)
-    }
-
-    /// Keeps no more old values of these columns. Values that were kept can be read until they are pruned. Call it before
-    /// `ALTER TABLE … DROP COLUMN`, in the same migration, because SQLite refuses to drop a column that a trigger reads.
-    ///
-    /// - Parameters:
-    ///   - columns: nil for all columns of the table.
-    ///   - table: the name of the table.
-    ///   - db: a connection in a write transaction.
-    /// - throws: ``HistoryError/notTracked(path:table:)``, ``HistoryError/notEnabled(path:)``, ``HistoryError/newerFormat(path:format:)``.
-    public static func stopKeeping(_ columns: Set<String>? = nil, of table: String, in db: Database) throws {
-        try HistoryEnabling.stopKeeping(db, table: table, columns: columns)
-    }
-
-    /// Continues recording without the changed columns, and deletes the changed columns that were recorded. Call it before
-    /// `ALTER TABLE … DROP COLUMN`, in the same migration.
-    ///
-    /// - throws: ``HistoryError/notTracked(path:table:)``, ``HistoryError/notEnabled(path:)``, ``HistoryError/newerFormat(path:format:)``.
-    public static func narrow(for table: String, in db: Database) throws {
-        try HistoryEnabling.narrow(db, table: table)
-    }
-
-    /// Stops recording the changes of a table. Recorded changes stay until they are pruned. Readers that ask for all tables must
-    /// start over. Does nothing if the changes are not recorded.
-    ///
-    /// - throws: ``HistoryError/newerFormat(path:format:)``; what `write` throws.
+    /// Stops recording the changes of a table, as the asynchronous form does, and blocks the calling thread.
     @_disfavoredOverload
     public func disable(for table: String) throws {
         try database.write { db in try Self.disable(for: table, in: db) }
@@ -108,13 +61,6 @@ extension DatabaseHistory {
     /// - throws: ``HistoryError/newerFormat(path:format:)``; what `write` throws.
     public func disable(for table: String) async throws {
         try await database.write { db in try Self.disable(for: table, in: db) }
-    }
-
-    /// Stops recording the changes of a table, in the transaction of `db`, for migrations. Does nothing if they are not recorded.
-    ///
-    /// - throws: ``HistoryError/newerFormat(path:format:)``, `DatabaseError`.
-    public static func disable(for table: String, in db: Database) throws {
-        try HistoryEnabling.disable(db, table: table)
     }
 
     // MARK: Authors
@@ -159,9 +105,7 @@ extension DatabaseHistory {
         return Dictionary(tables.map { ($0.name, Set($0.kept.filter(\.isKept).map(\.name))) }) { first, _ in first }
     }
 
-    /// The position after all changes that are committed now.
-    ///
-    /// - throws: ``HistoryError/notEnabled(path:)``, ``HistoryError/newerFormat(path:format:)``; what `read` throws.
+    /// Returns the position like the asynchronous form, and blocks the calling thread.
     @_disfavoredOverload
     public func currentToken() throws -> HistoryToken {
         try database.read { db in try Self.currentToken(in: db) }
@@ -181,14 +125,7 @@ extension DatabaseHistory {
         try HistoryState(db).lastToken
     }
 
-    /// Returns the changes after a token, in the order of their commits. Read-only processes may call it, too.
-    ///
-    /// - Parameters:
-    ///   - token: the token of the last page, or of `currentToken()`; nil for all changes that are kept.
-    ///   - tables: the tables whose changes are returned; nil for all recorded tables.
-    ///   - limit: the most changes that are returned. ``HistoryPage/hasMore`` shows whether there are more.
-    /// - throws: ``HistoryError``: `startOver` when changes are missing after the token, `notEnabled`, `notTracked`, `newerFormat`; what
-    ///   `read` throws.
+    /// Returns the changes after a token like the asynchronous form, and blocks the calling thread.
     @_disfavoredOverload
     public func changes(
         since token: HistoryToken?,

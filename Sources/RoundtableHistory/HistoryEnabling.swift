@@ -2,16 +2,19 @@ import GRDB
 import RoundtableCore
 import RoundtableTables
 
-/// Implements the functions of `SharedDatabase` that take a `Database`. Each runs in a savepoint, so that an error leaves nothing
-/// half done.
-enum HistoryEnabling {
-    static func enable(
-        _ db: Database,
-        table: String,
-        recording: HistoryRecording,
-        keeping: OldValuePolicy
+/// Recording inside a transaction. Each function runs in a savepoint, so that an error leaves nothing half done.
+extension DatabaseHistory {
+    /// Records all changes of a table from now on, in the transaction of `db`, for migrations. A migration that recreates the table
+    /// calls it to create the triggers again in the same transaction.
+    ///
+    /// - throws: ``HistoryError/cannotTrack(path:table:reason:)``, ``HistoryError/newerFormat(path:format:)``.
+    public static func enable(
+        for table: String,
+        recording: HistoryRecording = .rows,
+        keeping: OldValuePolicy = [],
+        in db: Database
     ) throws {
-        try savepoint(db) {
+        try db.atomically {
             // The table is checked before anything is created for it.
             let shape = try TableShape(toRecord: table, db)
             if recording == .changedColumns, shape.columns.count > HistoryTriggers.maximumColumnCount {
@@ -30,7 +33,7 @@ enum HistoryEnabling {
             try HistoryState.checkFormat(db)
             if !declared.isEmpty { try HistoryTables.addColumnsForValues(db) }
             var tracked =
-                try find(db, table: shape.name)
+                try Self.tracked(shape.name, db)
                 ?? TrackedTable.insert(db, name: shape.name, recording: recording)
             let (wasIntact, isIntactAndNewer) = (tracked.isIntact, tracked.isIntactAndNewer)
             if tracked.state == .disabled {
@@ -45,9 +48,32 @@ enum HistoryEnabling {
         }
     }
 
-    static func narrow(_ db: Database, table: String) throws {
-        try savepoint(db) {
-            var tracked = try required(db, table: table)
+    /// Keeps no more old values of these columns. Values that were kept can be read until they are pruned. Call it before
+    /// `ALTER TABLE … DROP COLUMN`, in the same migration, because SQLite refuses to drop a column that a trigger reads.
+    ///
+    /// - Parameters:
+    ///   - columns: nil for all columns of the table.
+    ///   - table: the name of the table.
+    ///   - db: a connection in a write transaction.
+    /// - throws: ``HistoryError/notTracked(path:table:)``, ``HistoryError/notEnabled(path:)``, ``HistoryError/newerFormat(path:format:)``.
+    public static func stopKeeping(_ columns: Set<String>? = nil, of table: String, in db: Database) throws {
+        try db.atomically {
+            var tracked = try recorded(table, db)
+            let wasIntact = tracked.isIntact
+            let names = columns.map { Set($0.map { $0.lowercased() }) }
+            let remaining = tracked.kept.map(\.name).filter { names?.contains($0.lowercased()) == false }
+            tracked.kept.restrict(to: Set(remaining))
+            try tracked.putTriggers(db, wasIntact: wasIntact)
+        }
+    }
+
+    /// Continues recording without the changed columns, and deletes the changed columns that were recorded. Call it before
+    /// `ALTER TABLE … DROP COLUMN`, in the same migration.
+    ///
+    /// - throws: ``HistoryError/notTracked(path:table:)``, ``HistoryError/notEnabled(path:)``, ``HistoryError/newerFormat(path:format:)``.
+    public static func narrow(for table: String, in db: Database) throws {
+        try db.atomically {
+            var tracked = try recorded(table, db)
             let wasIntact = tracked.isIntact
             tracked.recording = .rows
             try tracked.putTriggers(db, wasIntact: wasIntact)
@@ -59,22 +85,14 @@ enum HistoryEnabling {
         }
     }
 
-    static func stopKeeping(_ db: Database, table: String, columns: Set<String>?) throws {
-        try savepoint(db) {
-            var tracked = try required(db, table: table)
-            let wasIntact = tracked.isIntact
-            let names = columns.map { Set($0.map { $0.lowercased() }) }
-            let remaining = tracked.kept.map(\.name).filter { names?.contains($0.lowercased()) == false }
-            tracked.kept.restrict(to: Set(remaining))
-            try tracked.putTriggers(db, wasIntact: wasIntact)
-        }
-    }
-
-    static func disable(_ db: Database, table: String) throws {
-        try savepoint(db) {
+    /// Stops recording the changes of a table, in the transaction of `db`, for migrations. Does nothing if they are not recorded.
+    ///
+    /// - throws: ``HistoryError/newerFormat(path:format:)``, `DatabaseError`.
+    public static func disable(for table: String, in db: Database) throws {
+        try db.atomically {
             guard try HistoryTables.exist(db) else { return }
             try HistoryState.checkFormat(db)
-            guard var tracked = try find(db, table: table), tracked.state != .disabled else { return }
+            guard var tracked = try Self.tracked(table, db), tracked.state != .disabled else { return }
             try tracked.dropTriggers(db)
             tracked.state = .disabled
             try tracked.putGap(db)
@@ -82,28 +100,21 @@ enum HistoryEnabling {
         }
     }
 
-    private static func required(_ db: Database, table: String) throws -> TrackedTable {
+    private static func recorded(_ table: String, _ db: Database) throws -> TrackedTable {
         guard try HistoryTables.exist(db) else { throw HistoryError.notEnabled(path: db.filePath) }
         try HistoryState.checkFormat(db)
-        guard let tracked = try find(db, table: table), tracked.state == .recording else {
+        guard let tracked = try Self.tracked(table, db), tracked.state == .recording else {
             throw HistoryError.notTracked(path: db.filePath, table: table)
         }
         return tracked
     }
 
     /// Finds the row of a table. One that records is preferred to one of the same name that no longer does.
-    private static func find(_ db: Database, table: String) throws -> TrackedTable? {
+    private static func tracked(_ table: String, _ db: Database) throws -> TrackedTable? {
         let name = table.lowercased()
         let found = try TrackedTable.fetchAll(db).filter { $0.name.lowercased() == name }
         return found.first { $0.state == .recording && !$0.triggers.isEmpty }
             ?? found.first { $0.state != .disabled } ?? found.last
-    }
-
-    private static func savepoint(_ db: Database, _ body: () throws -> Void) throws {
-        try db.inSavepoint {
-            try body()
-            return .commit
-        }
     }
 }
 

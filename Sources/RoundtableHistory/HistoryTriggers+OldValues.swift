@@ -111,9 +111,7 @@ extension HistoryTriggers {
     // does it, because a name may contain any text. If the table has no such column, it is no longer kept, and a gap is put (H8). Dropping
     // a kept column is refused by SQLite, until it is no longer kept.
 
-    /// The present names of the kept columns by their ids, from the text of the `delete` trigger. SQLite renames columns within triggers.
-    ///
-    /// Only whole tokens are compared, because a name may contain any text, and that of a trigger too.
+    /// The present names of the kept columns by their ids, from the text of the `delete` trigger (rule H13c).
     static func columnNames(inDeletion trigger: String) -> [Int: String] {
         let tokens = IndexDefinition.tokens(trigger).filter { !IndexDefinition.isSpace($0) }
         var names: [Int: String] = [:]
@@ -193,9 +191,7 @@ extension HistoryTriggers {
     // whose own trigger records it; `note_cascade` and `cancel_cascade` delete the notes of the cause but those of rows that are gone
     // without a record.
 
-    /// The notes of `ReplaceGuards.cascadeCause` are looked for when the row is deleted, which need not be by a cascade: an update that was
-    /// ignored, or has failed without being undone, leaves its notes. So a note must stay true (rule H14b). It names a row that is there
-    /// with these values, or that is gone without a record, or that has a record since.
+    /// The triggers that keep the notes of `ReplaceGuards.cascadeCause` true (rule H14b).
     private var cascadeTriggers: [String: String] {
         let cause = replaceGuards.cascadeCause
         return [

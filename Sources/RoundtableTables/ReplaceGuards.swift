@@ -6,8 +6,7 @@ import RoundtableCore
 // that cascades to itself also notes before an update and looks when a row is deleted. No statement of a trigger has a conflict clause,
 // because that of the outer statement would replace it.
 
-/// The triggers that detect which rows REPLACE deletes, because REPLACE does not fire the DELETE triggers of these rows. The rows in
-/// conflict with a new row are noted before it is written, and looked for afterwards. Noted rows that are gone were deleted (rule H7).
+/// The triggers that detect which rows REPLACE deletes (rule H7).
 ///
 /// An update that noted no rows does not look for notes. Otherwise it could find old notes, or the notes of an outer write that caused the
 /// update by a foreign key's SET NULL.
@@ -130,7 +129,7 @@ package struct ReplaceGuards {
         { term in
             switch term {
             case .column(let column, let collation):
-                "existing.\(column.name.sqlName) = \(newValue(column)) COLLATE \(collation.sqlName)"
+                "existing.\(column.name.sqlName) = \(shape.newValue(column)) COLLATE \(collation.sqlName)"
             case .expression(let text):
                 "(\(text)) = (SELECT \(text) FROM (SELECT \(newRow(index.columns ?? shape.columns))))"
             }
@@ -147,7 +146,7 @@ package struct ReplaceGuards {
     private var keyConflict: String {
         shape.key.map { column in
             let collation = column.keyCollation.map { " COLLATE \($0.sqlName)" } ?? ""
-            return "existing.\(column.name.sqlName)\(collation) = \(newValue(column))"
+            return "existing.\(column.name.sqlName)\(collation) = \(shape.newValue(column))"
         }.joined(separator: " AND ")
     }
 
@@ -158,10 +157,8 @@ package struct ReplaceGuards {
 
     /// The values of the new row, with the names of its columns.
     private func newRow(_ columns: [TableShape.Column]) -> String {
-        columns.map { "\(newValue($0)) AS \($0.name.sqlName)" }.joined(separator: ", ")
+        columns.map { "\(shape.newValue($0)) AS \($0.name.sqlName)" }.joined(separator: ", ")
     }
-
-    private func newValue(_ column: TableShape.Column) -> String { shape.newValue(column) }
 
     /// The WHEN clause of the trigger that notes rows before an INSERT. Without unique indexes, it limits the cost of an insert to two
     /// lookups, because few inserts give a rowid beside the key. The trigger also runs if there are notes, because old notes of the same
@@ -198,7 +195,7 @@ package struct ReplaceGuards {
         let columns = shape.uniqueIndexes.isEmpty ? shape.key : uniqueColumns.filter { $0.name != key }
         var names: [String] = []
         for column in columns where isKnownBefore(column) {
-            let value = digest(newValue(column))
+            let value = shape.digest(shape.newValue(column))
             if !names.contains(value) { names.append(value) }
         }
         return names.isEmpty ? "''" : "(" + names.joined(separator: " || ',' || ") + ")"
@@ -210,10 +207,8 @@ package struct ReplaceGuards {
     }
 
     private var quotedOldKey: String {
-        shape.key.map { digest("old.\($0.name.sqlName)") }.joined(separator: " || ',' || ")
+        shape.key.map { shape.digest("old.\($0.name.sqlName)") }.joined(separator: " || ',' || ")
     }
-
-    private func digest(_ value: String) -> String { shape.digest(value) }
 }
 
 extension TableShape {

@@ -47,10 +47,7 @@ extension DerivedTableRegistry {
     @discardableResult
     func remake(_ one: DescribedDerivedTable, until deadline: Nanoseconds?, _ db: Database) throws -> Bool {
         do {
-            try db.inSavepoint {
-                try Self.make(one, until: deadline, db)
-                return .commit
-            }
+            try db.atomically { try Self.make(one, until: deadline, db) }
             return true
         } catch is DerivedTableError {
             guard var stored = try StoredDerivedTable.fetch(db, one.name), stored.state != .missing else {

@@ -6,9 +6,7 @@ import RoundtableCore
 // than a millionth of it: then the sum of the rest is computed from the projection. So no value makes a write fail, and none leaves a
 // trace. The columns are `roundtable_high_N`, `low`, `real`, `reals` and `count`.
 
-/// The sum of a column, in a form that stays correct while rows are inserted and deleted (rule E10). Integers are summed in two halves,
-/// neither of which can overflow. Floating-point values are summed separately, because subtracting a large value can lose the precision of
-/// the rest.
+/// The sum of a column, in a form that stays correct while rows are inserted and deleted (rule E10).
 struct RunningSum {
     let name: String
 
@@ -44,8 +42,6 @@ struct RunningSum {
         func changed(_ column: String, _ difference: String) -> String { "\(column) = \(column) \(sign) \(difference)" }
         var reals = "\(real) \(sign) \(value)"
         if sign == "-" {
-            // The sum of the remaining rows cannot be taken from a difference that is infinite, NULL, or far smaller than the subtracted
-            // value. Then it is computed from the rows.
             let isSound = "abs(\(reals)) < 9e999 AND abs(\(reals)) * 1e6 >= abs\(value)"
             let own = "(\(name.sqlName) + 0)"
             let recomputed = "(SELECT total\(own) FROM \(rest) AND typeof\(own) = 'real')"

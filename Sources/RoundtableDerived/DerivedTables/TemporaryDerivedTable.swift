@@ -9,8 +9,7 @@ import Synchronization
 // `sqlite3_total_changes`). A participant that writes may have them while no other process has the database open for writing (the roles in
 // the slots); this is checked at opening and at each use. One that writes and has no slot may not.
 
-/// Derived tables of a single process (rule E9). Each connection derives its own tables into its temporary database when it first uses an
-/// derived table. It derives them again when the database has changed since.
+/// Derived tables of a single process (rule E9).
 enum TemporaryDerivedTable {
     /// The table with one row for each declared temporary derived table, and the stamp of the state that it was derived from.
     private static let table = "roundtable_temporary_extensions"
