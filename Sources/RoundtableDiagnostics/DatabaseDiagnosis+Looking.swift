@@ -6,36 +6,23 @@ import RoundtableFiles
 import RoundtableKernel
 
 extension DatabaseDiagnosis {
-    /// Inspects a database from outside, as ``DatabaseStatus/init(ofDatabaseAt:)`` does, and reports what is wrong and what to do about it.
+    /// Inspects a database from outside, as ``DatabaseStatus/init(ofDatabaseAt:outboxFolder:)`` does, and reports what is wrong and what to do
+    /// about it.
     ///
     /// The inspection creates and changes no file, and takes no place in the control block and no turn. If a checkpoint is due, the
     /// inspection is repeated for up to a second, because a participant may be about to make that checkpoint.
     ///
     /// - Parameters:
     ///   - url: the URL of the database file.
+    ///   - outbox: the folder of ``SharedDatabase/Options/outboxFolder``; nil: beside the database.
     ///   - check: whether the content is checked, too. This reads the whole file, in one read transaction. While it lasts, the
     ///     WAL cannot start again if other processes write.
     ///   - progress: called repeatedly while the content is checked.
-    /// - throws: ``SharedDatabaseError/notAFile(path:reason:)`` when there is no such file. All other problems are findings.
+    /// - throws: ``SharedDatabaseError/notAFile(path:reason:)`` when there is no such file; ``OutboxError`` when no outbox can be at that
+    ///   place. All other problems are findings.
     public init(
         ofDatabaseAt url: URL,
-        checking check: Check = .none,
-        progress: @escaping () -> Void = {}
-    ) throws {
-        try self.init(ofDatabaseAt: url, outboxFolder: nil, checking: check, progress: progress)
-    }
-
-    /// Inspects a database like ``init(ofDatabaseAt:checking:progress:)``, with an outbox in another place than beside the database.
-    ///
-    /// - Parameters:
-    ///   - url: the URL of the database.
-    ///   - outbox: the folder of ``SharedDatabase/Options/outboxFolder``; nil: beside the database.
-    ///   - check: whether the content is checked, too.
-    ///   - progress: called repeatedly while the content is checked.
-    /// - throws: the errors of ``init(ofDatabaseAt:checking:progress:)``; ``OutboxError`` when no outbox can be at that place.
-    public init(
-        ofDatabaseAt url: URL,
-        outboxFolder outbox: URL?,
+        outboxFolder outbox: URL? = nil,
         checking check: Check = .none,
         progress: @escaping () -> Void = {}
     ) throws {

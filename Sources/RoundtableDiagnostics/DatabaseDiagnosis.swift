@@ -2,7 +2,7 @@ import RoundtableCore
 
 /// What is wrong with a shared database, as far as it can be seen from outside, and what to do about it.
 ///
-/// ``DatabaseDiagnosis/init(ofDatabaseAt:checking:progress:)`` makes it. It encodes as JSON with the keys listed here.
+/// ``DatabaseDiagnosis/init(ofDatabaseAt:outboxFolder:checking:progress:)`` makes it. It encodes as JSON with the keys listed here.
 public struct DatabaseDiagnosis: Codable, Sendable, Equatable {
     /// The path of the database file, with symbolic links resolved.
     public var path: String

@@ -11,17 +11,13 @@ extension DatabaseStatus {
     /// The inspection creates and changes no file, and takes no place in the control block and no turn. It works on any SQLite database,
     /// shared through Roundtable or not, and also in a process that has the database open.
     ///
-    /// - throws: ``SharedDatabaseError`` when there is no such file, or it cannot be a database; `DatabaseError` with
-    ///   `SQLITE_NOTADB` or `SQLITE_CANTOPEN`. What else cannot be found out is in ``unknowns``.
-    public init(ofDatabaseAt url: URL) throws { try self.init(ofDatabaseAt: url, outboxFolder: nil) }
-
-    /// Inspects a database like ``init(ofDatabaseAt:)``, with an outbox in another place than beside the database.
-    ///
     /// - Parameters:
     ///   - url: the URL of the database.
     ///   - outbox: the folder of ``SharedDatabase/Options/outboxFolder``; nil: beside the database.
-    /// - throws: the errors of ``init(ofDatabaseAt:)``; ``OutboxError`` when no outbox can be at that place.
-    public init(ofDatabaseAt url: URL, outboxFolder outbox: URL?) throws {
+    /// - throws: ``SharedDatabaseError`` when there is no such file, or it cannot be a database; `DatabaseError` with
+    ///   `SQLITE_NOTADB` or `SQLITE_CANTOPEN`; ``OutboxError`` when no outbox can be at that place. What else cannot be found out is in
+    ///   ``unknowns``.
+    public init(ofDatabaseAt url: URL, outboxFolder outbox: URL? = nil) throws {
         try self.init(ofDatabaseAt: url, outboxFolder: outbox, reading: nil)
     }
 
@@ -49,15 +45,10 @@ extension DatabaseStatus {
                 rollbackJournal: onlooker.companions.rollbackJournal,
                 salt: onlooker.companions.salt
             ),
-            wal: nil,
-            schema: nil,
             controlBlock: DatabaseStatus.ControlBlockStatus(
                 path: ControlBlock.path(forDatabaseAt: onlooker.path),
                 state: .absent
-            ),
-            participants: [],
-            writeLock: nil,
-            unknowns: []
+            )
         )
         // Participants and the write lock come first, because reading the database may have to wait for the owner of that lock.
         let (block, snapshots) = status.lookAtControlBlock()
@@ -179,10 +170,7 @@ extension DatabaseStatus {
     ) -> (WalIndexView.State?, OutboxStatus.DeadLetters?) {
         var state: WalIndexView.State?
         var letters: OutboxStatus.DeadLetters?
-        var problem: (any Error)?
-        var derivedTableProblem: (any Error)?
-        var roleProblem: (any Error)?
-        var furtherProblem: (any Error)?
+        var problems: [String] = []
         if isEncrypted {
             unknowns.append("The content, and how much of the WAL is copied: the database is encrypted.")
             return (nil, nil)
@@ -192,11 +180,14 @@ extension DatabaseStatus {
         do {
             let queue = try onlooker.connection(waitingUpTo: .milliseconds(250))
             schema = try queue.read { db in
+                func read(_ subject: String, _ body: () throws -> Void) {
+                    do { try body() } catch { problems.append("\(subject): \(Self.reason(error, files))") }
+                }
                 state = onlooker.walState(db)
-                do { letters = try OutboxStatus.DeadLetters(db, path: onlooker.path) } catch { problem = error }
-                do { derivedTables = try DerivedTablesStatus(db) } catch { derivedTableProblem = error }
-                do { roles = try RoleStatus.all(db, block, path: onlooker.path) } catch { roleProblem = error }
-                do { try further?.read(db) } catch { furtherProblem = error }
+                read("The dead letters of the outbox") { letters = try .init(db, path: onlooker.path) }
+                read("The derived tables") { derivedTables = try DerivedTablesStatus(db) }
+                read("The roles") { roles = try RoleStatus.all(db, block, path: onlooker.path) }
+                if let further { read(further.subject) { try further.read(db) } }
                 return try SchemaVersion(db)
             }
             try queue.close()
@@ -206,12 +197,7 @@ extension DatabaseStatus {
                 damage = error.message ?? "malformed"
             }
         }
-        if let problem { unknowns.append("The dead letters of the outbox: \(Self.reason(problem, files))") }
-        if let derivedTableProblem { unknowns.append("The derived tables: \(Self.reason(derivedTableProblem, files))") }
-        if let roleProblem { unknowns.append("The roles: \(Self.reason(roleProblem, files))") }
-        if let further, let furtherProblem {
-            unknowns.append("\(further.subject): \(Self.reason(furtherProblem, files))")
-        }
+        unknowns += problems
         if state == nil, damage == nil {
             content?.remember(self, version, onlooker, letters, unknowns: unknowns[known...])
         }

@@ -28,7 +28,7 @@ public struct DatabaseStatus: Codable, Sendable, Equatable {
     /// themselves, and not with the ``participants``. Empty when there is none.
     package var otherControlBlocks: [OtherControlBlock] = []
     /// All participants, including those that died and whose place has not been cleared yet.
-    public var participants: [ParticipantStatus]
+    public var participants: [ParticipantStatus] = []
     /// The holder of SQLite's write lock; nil when there is none, or where ``unknowns`` says why.
     public var writeLock: SharingProcess?
     /// The read locks that keep writers, checkpoints or participants out; nil when there are none, or where ``unknowns`` says why.
@@ -48,7 +48,7 @@ public struct DatabaseStatus: Codable, Sendable, Equatable {
     /// The ways of the outbox's commands from and to other machines; nil when there are none.
     package var outboxTravel: [OutboxTravelStatus]?
     /// What could not be found out, and why, in plain words.
-    public var unknowns: [String]
+    public var unknowns: [String] = []
     /// What SQLite says of a schema that it cannot read because the file is damaged. Not in JSON.
     package var damage: String?
 

@@ -31,10 +31,6 @@ struct LostParticipant {
         isDatabase = files.map { $0.database != shown.database } ?? true
         descriptors = record.isElsewhere ? nil : LostDescriptors(of: shown, pid: record.pid)
     }
-
-    init(process: SharingProcess, isDatabase: Bool, descriptors: LostDescriptors?) {
-        (self.process, self.isDatabase, self.descriptors) = (process, isDatabase, descriptors)
-    }
 }
 
 extension Doctor {

@@ -41,9 +41,7 @@ package final class UnattendedContent {
 
     private struct Known {
         let version: Version
-        let schema: DatabaseStatus.SchemaVersion?
-        let derivedTables: DerivedTablesStatus?
-        let roles: [RoleStatus]?
+        let status: DatabaseStatus
         let letters: OutboxStatus.DeadLetters?
         let unknowns: [String]
     }
@@ -62,14 +60,7 @@ package final class UnattendedContent {
         unknowns: ArraySlice<String>
     ) {
         guard let version, version.isSettled, version == Version(onlooker) else { return known = nil }
-        known = Known(
-            version: version,
-            schema: status.schema,
-            derivedTables: status.derivedTables,
-            roles: status.roles,
-            letters: letters,
-            unknowns: Array(unknowns)
-        )
+        known = Known(version: version, status: status, letters: letters, unknowns: Array(unknowns))
     }
 
     /// Adds what is known to a status.
@@ -81,9 +72,9 @@ package final class UnattendedContent {
     ) -> (WalIndexView.State?, OutboxStatus.DeadLetters?)? {
         guard let known, known.version == Version(onlooker) else { return nil }
         recalls += 1
-        status.schema = known.schema
-        status.derivedTables = known.derivedTables
-        status.roles = known.roles
+        status.schema = known.status.schema
+        status.derivedTables = known.status.derivedTables
+        status.roles = known.status.roles
         status.unknowns += known.unknowns
         return (nil, known.letters)
     }

@@ -54,9 +54,6 @@ package struct RoleJudge: Sendable {
     /// Whether nobody holds the role who can be waited for.
     func isFree(_ view: RoleView) -> Bool { view.holdersClaim.map { sign(of: $0).isFree } ?? true }
 
-    /// Whether no claim that comes before this one can have the role.
-    func isFirst(_ id: Int64, in view: RoleView) -> Bool { ahead(of: id, in: view) == 0 }
-
     /// The number of claims that come before this one and can have the role.
     func ahead(of id: Int64, in view: RoleView) -> Int {
         view.waiting.prefix { $0.id != id }.count { !sign(of: $0).isFree }

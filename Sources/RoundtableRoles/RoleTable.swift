@@ -180,7 +180,8 @@ package enum RoleTable {
                 + StatementArguments(claim.process.columns)
                 + [claim.boot, Int64(bitPattern: claim.file), claim.owner?.stored ?? 0]
         )
-        guard let view = try view(of: claim.role, db), judge.isFree(view), judge.isFirst(claim.id, in: view) else {
+        guard let view = try view(of: claim.role, db), judge.isFree(view), judge.ahead(of: claim.id, in: view) == 0
+        else {
             return nil
         }
         return try give(claim.role, to: claim.id, insteadOf: view, db, judge)

@@ -54,9 +54,6 @@ public struct JobCounts: Sendable, Equatable {
     public var done = 0
     public var dead = 0
     public var cancelled = 0
-
-    /// The jobs that are not finished.
-    public var pending: Int { scheduled + waiting + running }
 }
 
 extension JobQueue {
