@@ -108,6 +108,37 @@ import Testing
         await expectHealthy(db)
     }
 
+    #if os(Linux)
+        private static let python = URL(fileURLWithPath: "/usr/bin/python3")
+        private static let hasPython = FileManager.default.isExecutableFile(atPath: python.path)
+
+        /// A program without Roundtable that keeps the write lock is found while a write waits for it, also if the limit is longer than the
+        /// busy timeout, after which the write fails.
+        @Test(.timeLimit(.minutes(1)), .enabled(if: hasPython, "/usr/bin/python3 is not installed"))
+        func aStrangerKeepsTheWriteLock() async throws {
+            let db = try open { $0.busyTimeout = .seconds(1) }
+            let script =
+                "import sqlite3, sys; sqlite3.connect(sys.argv[1]).execute('BEGIN IMMEDIATE'); sys.stdin.read()"
+            let stranger = try ChildProcess(
+                executable: Self.python,
+                arguments: ["-c", script, url.path],
+                errorOutput: folder.file("stranger.err")
+            )
+            try await eventually("it has the lock") { SystemLocks.writer(databasePath: url.path) == stranger.pid }
+            let writes = Task {
+                while !Task.isCancelled { try? await db.write { try $0.execute(sql: "DELETE FROM v1") } }
+            }
+            try await eventually("the health says so") {
+                let reason = await inspect(db).reasons.first { $0.code == .writesBlocked }
+                return reason?.message.contains("pid \(stranger.pid)") == true
+            }
+            writes.cancel()
+            stranger.end()
+            await writes.value
+            await expectHealthy(db)
+        }
+    #endif
+
     /// A read that gets no connection before the deadline is a reason to restart the process, and the inspection ends with it.
     @Test(.timeLimit(.minutes(1))) func readersInUse() async throws {
         let db = try open { $0.maximumReaderCount = 1 }

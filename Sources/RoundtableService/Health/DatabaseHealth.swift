@@ -103,8 +103,8 @@ extension SharedDatabase {
     ///
     /// - Parameters:
     ///   - deadline: how long the inspection may take. A database that does not answer within this time is unhealthy.
-    ///   - writeLimit: how long a process may hold the write lock, and a write of this process may wait. A database that cannot be written
-    ///     for longer is unhealthy. A process that is stopped while it holds the lock makes it unhealthy at once.
+    ///   - writeLimit: how long a process may hold the write lock, and a write of this process may wait, or half of the busy timeout if that
+    ///     is less. A database that cannot be written for longer is unhealthy. A process that is stopped while it holds the lock makes it unhealthy at once.
     ///   - diskLimit: how many bytes must be free on the file system of the database.
     public func health(
         within deadline: Duration = .seconds(1),
