@@ -61,11 +61,11 @@ struct Doctor {
         examineLostFiles(facts)
         examinePermissions(status, facts)
         examineSalt(status, facts)
-        examineLibrary(status, facts)
         // Processes come before the WAL, because a cause comes before its effect.
         examineReads(status, facts)
         examineParticipants(status, facts)
         examineObstructions(status)
+        examineLibrary(status, facts)
         examineWAL(status, facts)
         examineControlBlock(status, facts)
         examineOutbox(status, isWritable: examineOutboxPermissions(facts))

@@ -41,6 +41,18 @@ import Testing
         #expect(files.look()?.finding == .replaced)
     }
 
+    /// Companions that are opened later are recorded, too.
+    @Test func companionsThatAreOpenedLater() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("db.sqlite")
+        for part in DatabaseFiles.Part.allCases { touch(path + part.suffix) }
+        let files = DatabaseFiles(databasePath: path)
+        files.opened(1, [.database])
+        files.opened(1, DatabaseFiles.Part.allCases)
+        try FileManager.default.removeItem(atPath: path + "-wal")
+        #expect(files.look()?.part == .wal)
+    }
+
     /// The first connection records all three files, also those of a database that was not there before, or was copied when it was opened.
     @Test(arguments: [false, true]) func allFilesAtOnce(isCopied: Bool) throws {
         let folder = try TemporaryFolder()

@@ -49,7 +49,8 @@ public final class Worker {
         arguments = assignment.arguments
         source = WorkloadSource(worker: number, seed: assignment.seed, index: assignment.firstIndex)
         journal = try Journal(worker: number, in: assignment.notes, nextIndex: assignment.firstIndex)
-        start = (assignment.notes, assignment.group)
+        // The successor of a killed one does not count again.
+        if assignment.firstIndex == 0 { start = (assignment.notes, assignment.group) }
     }
 
     /// Runs a workload in a database of GRDB or Roundtable: each plan in one write, or in one read if it only reads.
@@ -92,7 +93,7 @@ public final class Worker {
     }
 
     /// Records one transaction. The first waits up to ten seconds until the other children of the same call of ``Fleet/start(_:count:arguments:)``
-    /// have come as far: otherwise one may have ended before the next has opened the database.
+    /// have come as far, or have ended: otherwise one may have ended before the next has opened the database. Call it outside of transactions.
     ///
     /// - Parameters:
     ///   - planned: the steps without results, which count if the process is killed before `body` returns.
@@ -112,15 +113,23 @@ public final class Worker {
 
     private func waitForGroup() throws {
         guard let (folder, group) = start else { return }
-        start = nil
-        let prefix = "ready-\(group.number)-"
-        try Data().write(to: folder.appendingPathComponent("\(prefix)\(number)"))
+        let prefix = try showReady()
         let deadline = ContinuousClock.now + .seconds(10)
         while ContinuousClock.now < deadline {
             let files = try FileManager.default.contentsOfDirectory(atPath: folder.path)
             if files.count(where: { $0.hasPrefix(prefix) }) >= group.count { return }
             usleep(500)
         }
+    }
+
+    /// - returns: the beginning of the names of the files of all children of the group that have come as far.
+    @discardableResult
+    fileprivate func showReady() throws -> String {
+        guard let (folder, group) = start else { return "" }
+        start = nil
+        let prefix = "ready-\(group.number)-"
+        try Data().write(to: folder.appendingPathComponent("\(prefix)\(number)"))
+        return prefix
     }
 
     /// Whether an error is one of those that faults cause, so that a later transaction may succeed: the database is busy, or the disk is full.
@@ -163,7 +172,9 @@ extension Fleet {
         do {
             guard let role = roles[name] else { throw FleetError("this program has no role '\(name)'") }
             let assignment = try JSONDecoder().decode(Worker.Assignment.self, from: Data(text.utf8))
-            try await role(Worker(assignment))
+            let worker = try Worker(assignment)
+            try await role(worker)
+            try worker.showReady()
         } catch {
             // `FileHandle` would end the process by a signal when the disk is full.
             let text = "\(error)\n"

@@ -101,7 +101,7 @@ final class WriteTransaction: TransactionObserver {
             isInsideBlock = false
             isCommitting = true
             defer { isCommitting = false }
-            try commit.execute(db)
+            do { try commit.execute(db) } catch let error as DatabaseError { throw error.namingAttached(db) }
         } catch {
             if !db.isInTransaction, rollbacks == rollbacksBefore, commits == commitsBefore {
                 // The rollback of an empty transaction notifies the observers. This statement is not GRDB's, which would refuse it in a

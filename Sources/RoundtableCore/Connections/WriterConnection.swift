@@ -397,13 +397,21 @@ package final class WriterConnection: @unchecked Sendable {
         // A failed statement that has accessed an FTS5 table can leave the connection reading until its next statement ends (seen
         // in SQLite 3.40.1, not in 3.53.4). Its next write would then fail immediately if other connections have committed.
         if !db.isWithoutTransaction { _ = try? db.schemaVersion() }
-        recorder?.endTurn()
+        endRecording()
         // The gate may have been closed while the observers of the commit ran. The write then counts as outside, and must not
         // begin a step (rule F4).
         if let checkpointer, checkpointer.isWriterInNeed(db), gate.runningMayBeginStep() { checkpointer.helpWriter(db) }
         seat?.releaseTurn(continuing: !gate.isClosed)
         // A checkpoint that the gate turns away is made when the gate opens.
         checkpointer?.beginIfNeeded(db)
+    }
+
+    /// Announces the commits of this turn that are not announced yet. If that must wait for a lock, it is not done: its transaction would hold
+    /// this database's lock meanwhile. Call it on `queue`, within the turn.
+    func endRecording() {
+        busyHandler.attemptLimit = 2_000_000
+        recorder?.endTurn()
+        busyHandler.attemptLimit = nil
     }
 
     /// Notifies the observers of this connection of changes by other participants. Call it on `queue`.

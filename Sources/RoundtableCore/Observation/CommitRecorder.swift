@@ -147,8 +147,8 @@ final class CommitRecorder {
         // Statements that failed may have left tables.
         tables.removeAll()
         guard owesAnnouncement else { return }
-        // Records are reserved under the main database's lock. If another connection holds it, the tables wait for the end of the next
-        // turn.
+        // Records are reserved under the main database's lock. If another connection holds it, or that of an attached database, which
+        // this would lock too, the tables wait for the end of another turn.
         guard sqlite3_exec(connection, "BEGIN IMMEDIATE", nil, nil, nil) == SQLITE_OK else { return }
         asideTables.forEach { tables.insert($0) }
         if isAsideUnknown { tables.mayBeMore = true }

@@ -37,7 +37,7 @@ extension Seat {
             outer: lender.lender.map { Seat(ofLender: $0, as: author, options: options, gate: gate) },
             // The list may lack a lock if others change while it is read.
             isNotWritten: { [path = lender.path] in
-                (0..<3).allSatisfy { _ in SystemLocks.writer(databasePath: path) == nil }
+                (0..<10).allSatisfy { _ in SystemLocks.writer(databasePath: path) == nil }
             }
         )
     }

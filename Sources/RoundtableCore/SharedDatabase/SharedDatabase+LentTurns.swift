@@ -28,24 +28,40 @@ private struct Lender: Sendable {
 extension SharedDatabase {
     /// Why a write of this database cannot take the turn of the other one here; nil when it can.
     var turnRefusal: Refusal? {
-        var next = lender
-        while let lender = next {
-            if Access.isWriting(lender) { return .failed(DatabaseError.turnIsTaken(path, lender.path)) }
-            next = lender.lender
-        }
-        return nil
+        guard let lender else { return nil }
+        let writing = lender.lenders.first { Access.isWriting($0) }
+        return writing.map { .failed(DatabaseError.turnIsTaken(path, $0.path)) }
     }
+
+    /// - throws: if opening the database at `path` with the turns of this one could wait for its own thread, or if this one is not open.
+    func checkMayLend(to path: String) throws {
+        if role == .readOnly { throw DatabaseError.turnsCannotBeLent(path, self.path) }
+        for lender in lenders {
+            try lender.checkOpen()
+            if Access.isWriting(lender) { throw DatabaseError.turnIsTaken(path, lender.path) }
+        }
+    }
+
+    /// This database, and those whose turns it takes.
+    var lenders: some Sequence<SharedDatabase> { sequence(first: self, next: \.lender) }
 
     /// Announces commits to a database that takes the turns of this one, to observers of this one in all processes. Safe from any thread.
     func announce(_ tables: DatabaseChange.Tables) {
         if tables.isEmpty { return }
         let isFirst = announcements.withLock { announcements in
             guard announcements.areNeeded else { return false }
-            defer { announcements.tables = announcements.tables?.union(tables) ?? tables }
-            return announcements.tables == nil
+            announcements.tables = announcements.tables?.union(tables) ?? tables
+            return announcements.schedule()
         }
-        if isFirst { announceSoon(Backoff(.milliseconds(50), upTo: .seconds(10))) }
+        if isFirst { announceSoon(Self.announcementBackoff) }
     }
+
+    /// Announces commits of this database's own connection to attached ones, which its turn has not announced.
+    func announceOwed() {
+        if announcements.withLock({ $0.schedule() }) { announceSoon(Self.announcementBackoff) }
+    }
+
+    private static var announcementBackoff: Backoff { Backoff(.milliseconds(50), upTo: .seconds(1)) }
 
     /// - parameter backoff: how long to wait before the next attempt if another connection holds SQLite's write lock.
     private func announceSoon(_ backoff: Backoff) {
@@ -62,13 +78,13 @@ extension SharedDatabase {
                 announcements.areNeeded = areNeeded
                 return announcements.take()
             }
-            guard areNeeded else { return }
-            if let tables {
+            if areNeeded, let tables {
                 recorder.noteAside(tables)
                 observatory.notifyWriter(tables)
             }
-            recorder.endTurn()
-            if recorder.owesAnnouncement { announcingFailed(backoff) }
+            writer.endRecording()
+            if recorder.owesAnnouncement { return announcingFailed(backoff) }
+            if announcements.withLock({ !$0.finish() }) { announceSoon(Self.announcementBackoff) }
         }
     }
 
@@ -76,7 +92,7 @@ extension SharedDatabase {
         let isOver = isClosed.withLock { $0 } || gate.isShuttingDown || files.failure != nil || !isInOwnProcess
         guard isOver else { return backoff.retry { [weak self] in self?.announceSoon($0) } }
         // Nobody observes the database here any more.
-        announcements.withLock { $0.tables = nil }
+        announcements.withLock { $0 = Announcements() }
     }
 }
 
@@ -86,6 +102,19 @@ struct Announcements: Sendable {
     var tables: DatabaseChange.Tables?
     /// Whether the other database has one attached.
     var areNeeded = true
+    private var isScheduled = false
+
+    /// - returns: false when an announcement is scheduled already.
+    mutating func schedule() -> Bool {
+        defer { isScheduled = true }
+        return !isScheduled
+    }
+
+    /// - returns: false when there is more to announce.
+    mutating func finish() -> Bool {
+        isScheduled = tables != nil
+        return !isScheduled
+    }
 
     mutating func take() -> DatabaseChange.Tables? {
         defer { tables = nil }
@@ -132,8 +161,8 @@ extension DatabaseError {
         DatabaseError(
             resultCode: .SQLITE_MISUSE,
             message: """
-                \(path) takes the turns of \(lender), and this write was requested inside of a write of that one, which has the turn. Nothing was \
-                done. Write \(path) before or after it, or attach it, and write both in one transaction
+                \(path) takes the turns of \(lender), and was to be opened or written inside of a write of that one, which has the turn. Nothing \
+                was done. Do it before or after, or attach \(path), and write both in one transaction
                 """
         )
     }

@@ -110,10 +110,8 @@ extension SharedDatabase {
         let features = try features.map { try $0.init(&opening) }
         var options = opening.options
         options.files = DatabaseFiles(databasePath: file.path)
-        if options.turnsOf?.path == file.path { options.turnsOf = nil }
-        if let lender = options.turnsOf, lender.role == .readOnly {
-            throw DatabaseError.turnsCannotBeLent(file.path, lender.path)
-        }
+        if options.turnsOf?.lenders.contains(where: { $0.path == file.path }) == true { options.turnsOf = nil }
+        try options.turnsOf?.checkMayLend(to: file.path)
         let gate = try options.openingGate(file.path)
         // The opening stays inside the gate until the database follows the gate.
         let database = try gate.opening {

@@ -233,7 +233,10 @@ extension SharedDatabase {
         _ body: () throws -> Void
     ) rethrows -> Refusal? {
         // Others may read what was committed, so it is announced when the turn has been released.
-        defer { if let lender, let tables = writer.recorder?.takeCommitted() { lender.announce(tables) } }
+        defer {
+            if let lender, let tables = writer.recorder?.takeCommitted() { lender.announce(tables) }
+            if writer.recorder?.owesAnnouncement == true { announceOwed() }
+        }
         var waits = true
         func hasWaited() {
             if waits { endWaiting(write) }

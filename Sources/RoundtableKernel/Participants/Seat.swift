@@ -64,8 +64,7 @@ package final class Seat: @unchecked Sendable {
     // WRITE is taken (T12) if it is taken in one of the files that it knows to be written with these turns.
     /// The seat at the control block of another database, whose turn comes before the own one (rule T14). It is used as this seat is.
     private let outer: Seat?
-    /// Whether the system knows nobody who writes the database; for a seat whose participant has no connection to it.
-    private let isNotWritten: () -> Bool
+    private let isNotWritten: (() -> Bool)?
     private let shared = Mutex(Shared())
     private let changeCount = Atomic<UInt64>(0)
     /// When `mayHaveMoved` last compared the block with the file in its place.
@@ -98,7 +97,7 @@ package final class Seat: @unchecked Sendable {
         access: FileAccess?,
         stop: WaitCancellation? = nil,
         outer: Seat? = nil,
-        isNotWritten: @escaping () -> Bool = { true }
+        isNotWritten: (() -> Bool)? = nil
     ) {
         self.stop = stop
         self.outer = outer
@@ -111,8 +110,10 @@ package final class Seat: @unchecked Sendable {
         join(now: MonotonicClock.now)
     }
 
-    /// Why the participant has no slot; nil when it has one.
-    package var unusable: ControlBlock.Unusable? { shared.withLock { $0.participant == nil ? $0.unusable : nil } }
+    /// Why the participant has no slot, in any of the control blocks; nil when it has one in each.
+    package var unusable: ControlBlock.Unusable? {
+        shared.withLock { $0.participant == nil ? $0.unusable : nil } ?? outer?.unusable
+    }
 
     package var participant: Participant? { shared.withLock { $0.participant } }
 
@@ -185,7 +186,7 @@ package final class Seat: @unchecked Sendable {
             keepsPlace: keepsPlace,
             cancellation: cancellation,
             limit: limit,
-            isWriteLockFree: { isWriteLockFree() && isNotWritten() }
+            isWriteLockFree: isWriteLockFree
         )
         if settingUp, outcome != .acquired { place.participant.setState(.present) }
         switch outcome {
@@ -377,7 +378,15 @@ package final class Seat: @unchecked Sendable {
     private func take(_ participant: Participant, now: Nanoseconds) {
         lastPlaceCheck = now
         callSite = nil
-        let taker = role == .readOnly ? nil : TurnTaker(participant: participant, settings: settings, stop: stop)
+        let taker =
+            role == .readOnly
+            ? nil
+            : TurnTaker(
+                participant: participant,
+                settings: settings,
+                stop: stop,
+                isNotWritten: isNotWritten
+            )
         place = Place(participant: participant, taker: taker)
         // The slots of processes that ended without leaving stay visible until a participant frees them. One of many that join does.
         if participant.block.mayClearQueue(at: now, interval: Self.clearInterval) {
@@ -399,17 +408,15 @@ package final class Seat: @unchecked Sendable {
     }
 
     private func reportJoin(_ unusable: ControlBlock.Unusable?) {
-        for onJoin in shared.withLock({ $0.onJoin }) { onJoin(unusable) }
+        for onJoin in shared.withLock({ $0.onJoin }) { onJoin(unusable ?? outer?.unusable) }
     }
 
     /// Calls a closure after each attempt to join, on the writer's queue: with nil when the participant has a slot, otherwise with the
     /// reason why it has none. It is called now for the last attempt. A slot that is lost and replaced immediately is reported as a slot.
     package func follow(_ onJoin: @escaping @Sendable (ControlBlock.Unusable?) -> Void) {
-        let unusable = shared.withLock { shared in
-            shared.onJoin.append(onJoin)
-            return shared.participant == nil ? shared.unusable : nil
-        }
-        onJoin(unusable)
+        shared.withLock { $0.onJoin.append(onJoin) }
+        guard let outer else { return onJoin(unusable) }
+        outer.follow { [weak self] _ in if let self { onJoin(unusable) } }
     }
 
     private var traits: ParticipantTraits { ParticipantTraits(role: role, priority: settings.priority) }

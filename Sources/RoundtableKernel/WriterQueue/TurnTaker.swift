@@ -46,7 +46,16 @@ package final class TurnTaker {
     /// Ends all waits of the participant while it is cancelled.
     private let stop: WaitCancellation?
 
-    package init(participant: Participant, settings: TurnSettings, stop: WaitCancellation? = nil) {
+    /// Whether nobody is known to write the database, besides what the callers of `acquire` see (rule T14); nil if they see all.
+    private let isNotWritten: (() -> Bool)?
+
+    package init(
+        participant: Participant,
+        settings: TurnSettings,
+        stop: WaitCancellation? = nil,
+        isNotWritten: (() -> Bool)? = nil
+    ) {
+        self.isNotWritten = isNotWritten
         self.participant = participant
         self.settings = settings
         self.stop = stop
@@ -208,7 +217,7 @@ package final class TurnTaker {
         case .judge(let index):
             return judge(index)
         case .probeWriteLock:
-            let isFree = isWriteLockFree()
+            let isFree = isWriteLockFree() && isNotWritten?() != false
             if isFree { block.count(.turnsSteppedOver) } else { progressAt = MonotonicClock.now }
             return .probed(isFree: isFree)
         case .finish:

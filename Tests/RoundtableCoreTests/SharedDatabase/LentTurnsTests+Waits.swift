@@ -141,7 +141,8 @@ extension LentTurnsTests {
             try run(Self.insert, in: own.side)
             return own.side.seat.unusable != nil
         }
-        #expect(records("own").allSatisfy { !$0.hasTurn })
+        // An announcement may have it for a moment.
+        try await eventually("the turn is released") { records("own").allSatisfy { !$0.hasTurn } }
         try own.main.insert("A")
     }
 
@@ -171,6 +172,64 @@ extension LentTurnsTests {
         let error = await #expect(throws: DatabaseError.self) { try await openThird(turnsOf: reader) }
         #expect(error?.message?.contains("opened for reading only") == true)
         #expect(!FileManager.default.fileExists(atPath: own.url("third").path))
+    }
+
+    /// While another program holds the lock of the second database, an announcement does not keep others from writing the first one.
+    @Test func announcementsDoNotLockTheFirst() async throws {
+        var configuration = Configuration()
+        configuration.allowsUnsafeTransactions = true
+        let stranger = try DatabaseQueue(path: own.side.path, configuration: configuration)
+        configuration.busyMode = .timeout(10)
+        let user = try DatabaseQueue(path: own.main.path, configuration: configuration)
+        try await stranger.writeWithoutTransaction { try $0.execute(sql: "BEGIN IMMEDIATE") }
+        own.main.announce(.some(["note"]))
+        let began = ContinuousClock.now
+        // It is tried again and again meanwhile, and holds the lock for 2 ms each time.
+        while ContinuousClock.now - began < .milliseconds(300) {
+            try await user.write { try $0.execute(sql: "INSERT INTO player (name) VALUES ('A')") }
+        }
+        #expect(ContinuousClock.now - began < .seconds(5))
+        let changes = Shared<[DatabaseChange.Tables]>([])
+        let observation = try other.main.observeChanges(on: nil) { change in changes.change { $0.append(change.tables) }
+        }
+        try await stranger.writeWithoutTransaction { try $0.execute(sql: "ROLLBACK") }
+        try await eventually("it is announced") { changes.value.contains(.some(["note"])) }
+        withExtendedLifetime(observation) {}
+    }
+
+    /// Opening takes the turn, too.
+    @Test func openingInsideOfAWriteOfTheFirst() throws {
+        func openThird(turnsOf lender: SharedDatabase) throws {
+            var options = SharedDatabase.Options()
+            options.turnsOf = lender
+            let schema = SharedSchema(migrator())
+            _ = try SharedDatabase.open(at: own.url("third"), schema: schema, as: "third", options: options)
+        }
+        let error = try own.main.write { _ in
+            #expect(throws: DatabaseError.self) { try openThird(turnsOf: own.side) }
+        }
+        #expect(error?.resultCode == .SQLITE_MISUSE)
+        // Nor does a closed database lend its turns.
+        try own.side.close()
+        let closed = #expect(throws: DatabaseError.self) { try openThird(turnsOf: own.side) }
+        #expect(closed?.message?.contains("closed") == true, "\(String(describing: closed))")
+    }
+
+    /// Without a place in the first one's control block, the participant says so.
+    @Test func withoutTurnsOfTheFirst() async throws {
+        for db in [other.side, other.main, own.main] { try db.close() }
+        let path = own.main.path + ControlBlock.ending
+        try? FileManager.default.removeItem(atPath: path)
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+        try await eventually("it says so") {
+            try run(Self.insert, in: own.side)
+            return own.side.uncoordinatedReason != nil
+        }
+        try FileManager.default.removeItem(atPath: path)
+        try await eventually("it takes turns again") {
+            try run(Self.insert, in: own.side)
+            return own.side.uncoordinatedReason == nil
+        }
     }
 
     /// After the first database was closed, there is nobody to announce to.

@@ -71,7 +71,7 @@ struct OutboxRows {
         lastReason = row.why
         let tries = row.tries == "0" ? "" : row.tries
         table.append([
-            "\(row.id.uuidString.prefix(8))", row.state, sender, "\(name) \(row.version)", date, tries, reason,
+            row.id.briefText, row.state, sender, "\(name) \(row.version)", date, tries, reason,
         ])
     }
 
@@ -84,4 +84,9 @@ struct OutboxRows {
         let states = counts.map { "\($0.count.grouped) \($0.state)" }.joined(separator: ", ")
         return "\(counts.reduce(0) { $0 + $1.count }.of("command")): \(states)"
     }
+}
+
+extension UUID {
+    /// The beginning, if it is random. Other versions, which apps may choose, begin with the time.
+    var briefText: String { uuid.6 >> 4 == 4 ? String(uuidString.prefix(8)) : uuidString }
 }

@@ -53,7 +53,7 @@ struct OutboxText {
         case .owner: owner(command)
         case .nextTry:
             "tried again at \(command.nextTry?.formatted(.iso8601) ?? "a time that is not known"): \((command.lastError ?? "").visibleLine)"
-        case .earlierCommand(let id): "behind \(id.uuidString.prefix(8)) of its sender, which is tried again"
+        case .earlierCommand(let id): "behind \(id.briefText) of its sender, which is tried again"
         case .earlierFile(let path): "behind \((path as NSString).lastPathComponent) of its sender"
         case .removal: "decided: an owner removes the file"
         }

@@ -131,6 +131,17 @@ extension DatabaseError {
         )
     }
 
+    /// This error of a commit, if the disk is full or fails, and other databases are attached.
+    func namingAttached(_ db: Database) -> DatabaseError {
+        guard isNoRoom || resultCode == .SQLITE_IOERR, (try? db.hasAttachedDatabases) == true else { return self }
+        return saying(
+            """
+            \(plainMessage), on the disk of \(db.filePath) or of a database that is attached to it. If this transaction has written several of \
+            them, it may be committed in one and not in another: look at them before you repeat it
+            """
+        )
+    }
+
     /// Whether the disk or the user's quota is full. The `-shm` file needs some space, too:
     /// <https://www.sqlite.org/rescode.html#ioerr_shmsize>.
     package var isNoRoom: Bool { resultCode == .SQLITE_FULL || extendedResultCode == .SQLITE_IOERR_SHMSIZE }
