@@ -186,7 +186,7 @@
                     let status = try output("status")
                     // The first process of its namespace.
                     #expect(status.contains("'server' (pid 1 in another pid namespace), for "), "\(status)")
-                    #expect(status.contains("1 ↗  server  writer  alive"), "\(status)")
+                    #expect(status.contains("1 ↗  server  writer  writes"), "\(status)")
                     let doctor = try output("doctor")
                     #expect(!doctor.contains("no participant"), "\(doctor)")
                 }

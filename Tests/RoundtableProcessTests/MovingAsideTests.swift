@@ -34,6 +34,8 @@ extension ProcessTests {
             var random = SeededGenerator()
             try PeerFleet.run(inMemory: true) { fleet in
                 var (written, stayed) = (0, 0)
+                // The longest time until a kill follows how long a move takes here, so that some come before and some after.
+                var longest: UInt32 = 10_000
                 let count = isLongRun ? 200 : 25
                 for round in 0..<count {
                     let writer = try fleet.spawnOpen("writer \(round)")
@@ -42,7 +44,7 @@ extension ProcessTests {
                     written = erasing ? before + 10 : written + 10
                     let victim = try fleet.spawn("victim \(round)")
                     try victim.send(.moveAside(path: fleet.database.path, erasing: erasing))
-                    usleep(UInt32.random(in: 0...(random.next() % 4 == 0 ? 40_000 : 4_000), using: &random))
+                    usleep(UInt32.random(in: 0...longest, using: &random))
                     try victim.process.killAndReap()
                     let next = try fleet.spawnOpen("next \(round)")
                     let found = try next.call(.count).number ?? 0
@@ -54,6 +56,7 @@ extension ProcessTests {
                         #expect(try found + others.map(rows).reduce(0, +) == written)
                     }
                     if found == before + 10 { stayed += 1 }
+                    longest = found == before + 10 ? min(longest * 2, 400_000) : max(longest / 2, 500)
                     try next.process.killAndReap()
                     try writer.process.killAndReap()
                 }
