@@ -7,7 +7,7 @@ import Synchronization
 // takes no lock of the other file for its writes. What it has committed is announced as an aside commit of the other database (R2), in a turn
 // of that one's participant in the same process, if that has a database attached; commits that come meanwhile are announced together. If the
 // process dies before, or closes the other database, observers of that one learn of the commits with the next one. The gates are requested to
-// close and to open together, and are protected together.
+// close and to open together, and are protected together. An announcement waits for locks for 2 ms, and is tried again within a second.
 
 extension SharedDatabase.Options {
     /// Another database of this process, with whose turns this one is written. nil, the default: this one has turns of its own alone.
@@ -58,7 +58,7 @@ extension SharedDatabase {
 
     /// Announces commits of this database's own connection to attached ones, which its turn has not announced.
     func announceOwed() {
-        if announcements.withLock({ $0.schedule() }) { announceSoon(Self.announcementBackoff) }
+        if !isAnnouncingOver, announcements.withLock({ $0.schedule() }) { announceSoon(Self.announcementBackoff) }
     }
 
     private static var announcementBackoff: Backoff { Backoff(.milliseconds(50), upTo: .seconds(1)) }
@@ -89,10 +89,13 @@ extension SharedDatabase {
     }
 
     private func announcingFailed(_ backoff: Backoff) {
-        let isOver = isClosed.withLock { $0 } || gate.isShuttingDown || files.failure != nil || !isInOwnProcess
-        guard isOver else { return backoff.retry { [weak self] in self?.announceSoon($0) } }
-        // Nobody observes the database here any more.
+        guard isAnnouncingOver else { return backoff.retry { [weak self] in self?.announceSoon($0) } }
         announcements.withLock { $0 = Announcements() }
+    }
+
+    /// Whether nobody observes the database here any more.
+    private var isAnnouncingOver: Bool {
+        isClosed.withLock { $0 } || gate.isShuttingDown || files.failure != nil || !isInOwnProcess
     }
 }
 
@@ -102,7 +105,7 @@ struct Announcements: Sendable {
     var tables: DatabaseChange.Tables?
     /// Whether the other database has one attached.
     var areNeeded = true
-    private var isScheduled = false
+    private(set) var isScheduled = false
 
     /// - returns: false when an announcement is scheduled already.
     mutating func schedule() -> Bool {

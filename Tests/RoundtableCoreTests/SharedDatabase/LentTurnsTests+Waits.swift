@@ -232,6 +232,23 @@ extension LentTurnsTests {
         }
     }
 
+    /// What is still owed when the first database is closed is given up, and not tried again and again.
+    @Test func nothingIsOwedAfterClosing() async throws {
+        var configuration = Configuration()
+        configuration.allowsUnsafeTransactions = true
+        let stranger = try DatabaseQueue(path: own.main.path, configuration: configuration)
+        try await stranger.writeWithoutTransaction { try $0.execute(sql: "BEGIN IMMEDIATE") }
+        try run(Self.insert, in: own.side)
+        try await eventually("it is owed") { own.main.writer.recorder?.owesAnnouncement == true }
+        try own.side.close()
+        try own.main.close()
+        try await eventually("it is given up") { own.main.announcements.withLock { !$0.isScheduled } }
+        // Each attempt ends with this.
+        own.main.announceOwed()
+        #expect(own.main.announcements.withLock { !$0.isScheduled })
+        try await stranger.writeWithoutTransaction { try $0.execute(sql: "ROLLBACK") }
+    }
+
     /// After the first database was closed, there is nobody to announce to.
     @Test func nothingIsAnnouncedAfterClosing() async throws {
         try own.main.close()
