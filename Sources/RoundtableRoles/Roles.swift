@@ -18,7 +18,7 @@ final class Roles: DatabaseCompanion {
     private let stamp = Mutex<UInt64>(0)
 
     private struct WeakDatabase: Sendable {
-        weak let database: SharedDatabase?
+        weak var database: SharedDatabase?
     }
 
     /// The claims of all databases of this process. Other claims that name this process are of nobody.

@@ -38,7 +38,7 @@ final class AddedObservers: @unchecked Sendable {
         private weak var weakObserver: (any TransactionObserver)?
         private let strongObserver: (any TransactionObserver)?
         private let extent: Database.TransactionObservationExtent
-        private weak let owner: AddedObservers?
+        private weak var owner: AddedObservers?
         private weak var database: Database?
 
         fileprivate init(

@@ -21,7 +21,7 @@ final class CommitRecorder {
     }
 
     private let participant: () -> Participant?
-    private weak let follower: (any CommitFollower)?
+    private weak var follower: (any CommitFollower)?
     private var connection: OpaquePointer?
     private var index: WalIndex?
     private var publisher: ChangePublisher?

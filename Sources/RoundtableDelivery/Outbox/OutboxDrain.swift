@@ -74,9 +74,15 @@ public final class OutboxDrain: Sendable {
         }
     }
 
+    // A class may have a constant weak reference itself only from Swift 6.3 on.
+    private struct WeakDatabase: Sendable {
+        weak var object: SharedDatabase?
+    }
+
     let handlers: OutboxHandlers
     private let folder: OutboxFolder
-    private weak let database: SharedDatabase?
+    private let weakDatabase: WeakDatabase
+    private var database: SharedDatabase? { weakDatabase.object }
     private let gate: SuspensionGate
     private let rounds: Guarded
     private let report: @Sendable (OutboxEvent) -> Void
@@ -92,7 +98,7 @@ public final class OutboxDrain: Sendable {
         let folder = database.outboxFolder
         self.folder = folder
         self.handlers = handlers
-        self.database = database
+        weakDatabase = WeakDatabase(object: database)
         gate = database.gate
         state = Mutex(State(claim: claim))
         let report: @Sendable (OutboxEvent) -> Void = {

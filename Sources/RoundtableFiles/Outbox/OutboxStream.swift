@@ -43,7 +43,7 @@ final class OutboxStream: Sendable {
     }
 
     private struct Weak: Sendable {
-        weak let stream: OutboxStream?
+        weak var stream: OutboxStream?
     }
     private static let all = Mutex<[String: Weak]>([:])
 
