@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 GUIDES = ROOT / "docs" / "guides"
 # The guides of the test kit. All others are Roundtable's.
-TEST_KIT = {"RoundtableTestKit", "TestingFor0xDEAD10CC", "TestingYourOwnDatabaseCode"}
+TEST_KIT = {"RoundtableTestKit", "TestingYourOwnDatabaseCode"}
 # The modules that have no guides of their own, and the first sentence of their pages.
 ABSTRACTS = {
     "RoundtableFiles": "Snapshot files and the outbox, for processes that never open the database. Without GRDB and SQLite.",

@@ -4,7 +4,7 @@ import RoundtableCore
 import RoundtableKernel
 import RoundtableRoles
 
-/// A role, seen from outside (<doc:Roles>).
+/// A role, seen from outside (<doc:Jobs#Roles>).
 public struct RoleStatus: Codable, Sendable, Equatable {
     public var name: String
     /// The number of the last term.

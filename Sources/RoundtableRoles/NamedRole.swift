@@ -5,7 +5,7 @@ import RoundtableKernel
 import Synchronization
 
 extension SharedDatabase {
-    /// A role that one participant at a time has, such as that of the one that synchronizes. See <doc:Roles>.
+    /// A role that one participant at a time has, such as that of the one that synchronizes. See <doc:Jobs#Roles>.
     ///
     /// ```swift
     /// try await db.role("sync").hold { term in

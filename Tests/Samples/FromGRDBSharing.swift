@@ -3,5 +3,4 @@
 import GRDB
 import Roundtable
 
-func keepWAL(_ db: Database) throws {}
 func showPlaceholder(for reason: SharedDatabase.Unavailability) {}

@@ -7,5 +7,7 @@ enum Thumbnail {
 struct Draft: Codable, PersistableRecord {}
 struct Event: Codable, PersistableRecord {}
 
+var metadataMigrator: DatabaseMigrator { fatalError() }
+
 var draft: Draft { Draft() }
 var events: [Event] { [] }

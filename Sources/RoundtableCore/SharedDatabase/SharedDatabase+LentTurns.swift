@@ -13,7 +13,8 @@ extension SharedDatabase.Options {
     /// Another database of this process, with whose turns this one is written. nil, the default: this one has turns of its own alone.
     ///
     /// It is for two files that are written in one transaction by some connections (`ATTACH`), and separately by others. With the same
-    /// turns, neither waits for the other at SQLite's locks. Both are suspended together. See <doc:SecondDatabase>.
+    /// turns, neither waits for the other at SQLite's locks. Both are suspended together. See
+    /// <doc:WritesAndCheckpoints#A-second-database>.
     public var turnsOf: SharedDatabase? {
         get { features[Lender.self]?.database }
         set { features[Lender.self] = newValue.map { Lender(database: $0) } }

@@ -4,7 +4,7 @@ import RoundtableKernel
 extension SharedDatabase {
     /// Keeps Ctrl-Z from locking out other processes, from now on. SIGTSTP closes the gates of all databases of this process, as
     /// ``suspendAll(deadline:)`` does, and *then* stops the process. SIGCONT opens them, as ``resumeAll()`` does. See
-    /// <doc:OnMacOSAndLinux>.
+    /// <doc:RunningAsAService#Ctrl-Z>.
     ///
     /// - A running write has `grace` to finish. Then it is interrupted and rolled back, and throws an error whose `isSuspension`
     ///   is true once the process continues. A closure that computes between two statements cannot be interrupted: the process

@@ -1,5 +1,3 @@
-// For iOS.
-
 import GRDB
 
 func importEverything(_ db: Database) throws {}

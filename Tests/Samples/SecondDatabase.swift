@@ -1,4 +1,0 @@
-import GRDB
-import Roundtable
-
-var metadataMigrator: DatabaseMigrator { fatalError() }

@@ -1,8 +1,0 @@
-import Foundation
-import RoundtableTestKit
-import Testing
-
-var writer: URL { fatalError() }
-var database: URL { fatalError() }
-
-func synchronize() throws {}
