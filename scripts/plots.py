@@ -105,7 +105,7 @@ def comparisons(report):
 def footnote(content):
     report, machine = content["report"], content["report"]["machine"]
     others = machine.get("cores_used_by_others")
-    used = "" if others is None else f", of which other programs used {others:.2g}"
+    used = "" if others is None else f", of which other programs used {f'{others:.2f}' if others >= 0.01 else 'less than 0.01'}"
     return f"{machine['cores']} cores{used}; SQLite {report['sqlite_version']}; {content['date']}"
 
 
@@ -192,18 +192,22 @@ def fairness(data, path):
     traces = {side: content["report"]["traces"][side] for side in ("ours", "grdb")}
     processes = content["report"]["processes"]
     figure, panels = plt.subplots(2, 1, figsize=(8.4, 5.4), sharex=True)
-    worst = {}
+    said = []
     for panel, (side, trace) in zip(panels, traces.items()):
         name, colour, _, _ = SIDES[side]
         gaps = longest_gaps(trace)
-        worst[name] = max(gaps.values())
+        starved = gaps.keys() - {process for process, _, _ in trace["turns"]}
+        if starved:
+            said.append(f"{name}: {len(starved)} of {processes} processes {'has' if len(starved) == 1 else 'have'} no turn")
+        else:
+            said.append(f"{name}: no process without a turn for more than {max(gaps.values()):,.0f} ms")
         for process in range(1, processes + 1):
             turns = [turn for turn in trace["turns"] if turn[0] == process]
             # One path for each row: points that are not numbers separate the turns.
             xs = [x for _, began, ended in turns for x in (began / 1000, ended / 1000, math.nan)]
             panel.plot(xs, [process if x == x else math.nan for x in xs], color=colour, linewidth=9, solid_capstyle="butt")
             panel.annotate(
-                f"{gaps[process]:,.0f} ms",
+                "no turn" if process in starved else f"{gaps[process]:,.0f} ms",
                 (1, process),
                 (44, 0),
                 xycoords=("axes fraction", "data"),
@@ -212,22 +216,20 @@ def fairness(data, path):
                 va="center",
                 fontsize=9,
             )
-        panel.annotate("longest gap", (1, 1), (4, 6), "axes fraction", "offset points", fontsize=9, color=FAINT)
-        panel.set_title(f"{name}: no process without a turn for more than {worst[name]:,.0f} ms")
+        panel.annotate("longest gap", (1, 1), (44, 6), "axes fraction", "offset points", ha="right", fontsize=9, color=FAINT)
+        panel.set_title(said[-1])
         panel.set_ylim(processes + 0.7, 0.3)
         panel.set_yticks(range(1, processes + 1))
         panel.set_ylabel("process")
         panel.grid(axis="y", visible=False)
         panel.set_xlim(0, trace["microseconds"] / 1000)
+    panels[-1].xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     panels[-1].set_xlabel("time, ms")
     seconds = traces["ours"]["microseconds"] / 1e6
     title = f"Who writes when: {processes} processes that commit without pause, for {seconds:g} s"
     figure.suptitle(title, x=0.012, ha="left", fontsize=13)
-    figure.subplots_adjust(left=0.065, right=0.905, top=0.875, bottom=0.115, hspace=0.28)
-    description = "A row for each process, a mark for each of its turns. " + "; ".join(
-        f"{name}: the longest time in which some process has no turn is {gap:,.0f} ms" for name, gap in worst.items()
-    )
-    save(figure, path, title, description + ".", content)
+    figure.subplots_adjust(left=0.065, right=0.905, top=0.875, bottom=0.13, hspace=0.28)
+    save(figure, path, title, f"A row for each process, a mark for each of its turns. {'; '.join(said)}.", content)
 
 
 def latency(data, path):

@@ -1,6 +1,7 @@
 """The page, in a headless Chromium: live, by keyboard, with hostile names, and over a recording."""
 
 import contextlib
+import datetime
 import json
 import pathlib
 import signal
@@ -54,8 +55,16 @@ def live_fleet(options, folder):
         browser.wait("the frozen reader is not stopped", f"{text('participants')}.includes('stopped')")
         browser.wait("no warning is shown", "document.querySelector('#messages .warning') !== null")
         expect(browser.evaluate("document.title") == "demo.sqlite", "the title is not the name of the database")
+        # A WAL that a read holds back looks other than one that is empty.
+        browser.wait("the bar does not warn of a long WAL", "document.querySelector('.walbar .left.warning').clientWidth > 100")
+        tables = browser.evaluate(f"{rows('tables')}.map((row) => row[0])")
+        expect(tables[-1].endswith("internal tables") and "entry" in tables, f"the tables are {tables}")
+        expect(not [one for one in tables if one.startswith(("roundtable_", "sqlite_", "grdb_"))], f"internal tables are shown: {tables}")
+        for section in ["history", "derived-tables"]:
+            expect(browser.evaluate(f"document.getElementById('{section}').hidden"), f"the panel '{section}' is empty, and shown")
         check_keys(browser)
         check_names(browser)
+        check_narrow(browser)
         if options.pictures:
             take_pictures(browser, pathlib.Path(options.pictures))
         expect_clean(browser)
@@ -131,6 +140,18 @@ def check_names(browser):
     roles = [node["role"]["value"] for node in nodes if not node.get("ignored")]
     for role in ["banner", "main", "slider", "table", "heading"]:
         expect(role in roles, f"the page has no {role}")
+
+
+def check_narrow(browser):
+    """In a narrow window the names of the participants stay, and the lines of code go."""
+    narrowest = "Math.min(...[...document.querySelectorAll('#participants td.name')].map((one) => one.clientWidth))"
+    for width in [500, 360]:
+        browser.resize(width, 1000)
+        browser.wait("the line of code is shown", "document.querySelector('#participants td.code').offsetParent === null")
+        expect(browser.evaluate(narrowest) > 90, f"in {width} px, a name has {browser.evaluate(narrowest)} px")
+        expect(browser.evaluate("document.documentElement.scrollWidth") <= width, f"the page is wider than {width} px")
+    browser.resize(1440, 1180)
+    browser.wait("the line of code is not shown", "document.querySelector('#participants td.code').offsetParent !== null")
 
 
 def take_pictures(browser, folder):
@@ -313,10 +334,17 @@ def recordings(options, folder):
     last["sizes"]["consumers"] = [{"name": "backup", "backlog": 0, "state": "dropped", "last_seen": "2026-11-24T19:44:23Z"}]
     search = {"name": "search", "version": 1, "base_table": "entry", "state": "building", "done": 1500, "total": 4000}
     last["top"]["status"]["derived_tables"] = {"revision": 1, "tables": [search]}
+    # An outbox whose command is under way, waits for long, and has no owner.
+    ends = []
+    for age, owners in [(0.4, [{"name": "app", "pid": 7}]), (120, [{"name": "app", "pid": 7}]), (0.4, [])]:
+        oldest = datetime.datetime.fromtimestamp(last["time"] - age, datetime.timezone.utc).isoformat()
+        last["top"]["status"]["outbox"] = {"waiting": 1, "bytes": 200, "oldest": oldest, "dead_letters": 0, "damaged": 0, "owners": owners}
+        ends.append(json.dumps(last))
+        last["time"] += 1
     with target.open("a") as file:
         # A recorder that was killed within a line, and another one that has continued the file; and a line of no known form.
         file.write('{"kind":"turns","ti\n' + lines[0] + "\n" + '{"kind":"sample","time":1}\n')
-        file.write(json.dumps(last) + "\n" + '{"kind":"turns","ti')
+        file.write("\n".join(ends) + "\n" + '{"kind":"turns","ti')
     inspector = Inspector(options.inspector, options.tool, "--recording", target, log=folder / "log")
     browser = browser_beside(inspector)
     try:
@@ -334,9 +362,13 @@ def recordings(options, folder):
         browser.wait("Home does not go to the beginning", f"!{text('participants')}.includes('suspended')")
         browser.press("End")
         browser.wait("End does not go to the end", f"{text('participants')}.includes('suspended')")
-        browser.press("ArrowLeft")
-        browser.press("ArrowLeft")
+        warns = "document.querySelector('#outbox .warning') !== null"
+        for is_late in [True, True, False]:
+            expect(browser.evaluate(f"{text('outbox')}.includes('1 (200 B)')"), "the outbox is not shown")
+            expect(browser.evaluate(warns) == is_late, f"the outbox {'does not warn' if is_late else 'warns of a command under way'}")
+            browser.press("ArrowLeft")
         browser.wait("the arrow does not go back", f"!{text('participants')}.includes('suspended')")
+        expect("strokes: stopped" in browser.evaluate("document.getElementById('turns').innerText"), "the recording has no legend")
         expect_clean(browser)
     finally:
         browser.close()

@@ -81,7 +81,9 @@ export class Chart {
   }
 
   grid(context, view, x, bottom) {
-    const step = view.span <= 10 ? 1 : view.span <= 30 ? 5 : 10;
+    let step = view.span <= 10 ? 1 : view.span <= 30 ? 5 : 10;
+    // A label is some 50 px wide.
+    while (x(step) - x(0) < 60 && step < view.span) step *= 2;
     context.textAlign = "center";
     for (let time = Math.ceil((view.end - view.span) / step) * step; time <= view.end; time += step) {
       const at = Math.round(x(time)) + 0.5;

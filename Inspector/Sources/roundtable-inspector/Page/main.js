@@ -83,7 +83,7 @@ function draw(isRecoloured = false) {
   slider.setAttribute("aria-valuetext", isPaused ? `${clock(view.time, true)}, ${Math.abs(ago).toFixed(1)} seconds before the last look` : "now");
   document.getElementById("turns-aside").textContent = isPaused
     ? `at ${clock(view.time, true)}, ${Math.abs(ago).toFixed(2)} s before the last look`
-    : "colour: turns · line above: waits · line below: a read · strokes: stopped";
+    : "";
   showPath();
   showState();
 }

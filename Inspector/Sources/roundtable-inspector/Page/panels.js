@@ -1,6 +1,12 @@
 import { bar, bytes, chip, clock, count, element, name, plural, rate, seconds, sparkline, table } from "./parts.js";
 import { Store, waits } from "./store.js";
 
+// Beyond it a WAL is long: `CheckpointLimits.longest`.
+const usualFrames = 4000;
+
+// The tables of SQLite, GRDB and Roundtable.
+const internal = /^(sqlite_|roundtable_|grdb_migrations$)/;
+
 // The panels below the chart. Each is drawn anew from one sample, and from the looks at the turns before it.
 
 export class Panels {
@@ -18,13 +24,16 @@ export class Panels {
     this.put("waits", this.waits(view));
     this.put("changes", sample ? this.changes(sample) : empty("–"));
     this.put("tables", sample ? tables(sample) : empty("–"));
-    this.put("outbox", sample ? outbox(sample) : empty("–"));
-    this.put("history", sample ? history(sample) : empty("–"));
-    this.put("derived-tables", sample ? derivedTables(sample) : empty("–"));
+    this.put("outbox", sample && outbox(sample));
+    this.put("history", sample && history(sample));
+    this.put("derived-tables", sample && derivedTables(sample));
   }
 
   put(id, ...content) {
-    this.bodies.get(id).replaceChildren(...content.flat().filter(Boolean));
+    const body = this.bodies.get(id);
+    body.replaceChildren(...content.flat().filter(Boolean));
+    // A panel of something that the database does not have is left out.
+    body.parentElement.hidden = body.childElementCount === 0;
   }
 
   figures(sample) {
@@ -81,7 +90,7 @@ export class Panels {
     const columns = [
       ["Name", "name", (one) => [chip(this.known(one)), name(one.author)]],
       ["PID", "number dim", (one) => (one.in_other_pid_namespace ? element("span", { title: "in another pid namespace" }, `${one.pid} ↗`) : one.pid)],
-      ["Role", "", (one) => ({ read_write: "writer", read_only: "reader" })[one.role] ?? one.role],
+      ["Role", "role", (one) => ({ read_write: "writer", read_only: "reader" })[one.role] ?? one.role],
       ["State", "", state],
       ["Commits/s", "number", (one) => (one.role === "read_only" ? "" : rate(rates.get(one.key)?.commits_per_s))],
       ["Waits", "number", (one) => (one.has_turn ? "turn" : seconds(one.waiting_s))],
@@ -97,7 +106,9 @@ export class Panels {
     const wal = status.wal;
     if (!wal) return empty(status.journal_mode === "wal" ? "Not known." : "This database is not in WAL mode.");
     const total = wal.committed_frames;
-    const share = (frames) => (total > 0 ? frames / total : 0);
+    const isLong = total > usualFrames && wal.backfilled_frames < total;
+    // A WAL of the usual length does not fill the bar.
+    const share = (frames) => frames / Math.max(usualFrames, total);
     const percent = (value) => `${(Math.min(1, Math.max(0, value)) * 100).toFixed(1)}%`;
     const pins = wal.pins.slice(0, 8);
     const marks = pins.map((pin, index) =>
@@ -107,16 +118,20 @@ export class Panels {
         style: { left: percent(share(total - pin.held_frames)), "--colour": this.colour(pin.holder) },
       }),
     );
-    const summary = `${plural(total, "frame")}, ${total > 0 ? Math.floor(share(wal.backfilled_frames) * 100) : 0} % in the database`;
+    const summary = `${plural(total, "frame")}, ${total > 0 ? Math.floor((wal.backfilled_frames / total) * 100) : 0} % in the database`;
     const frames = Store.between(this.store.samples, view.time - 60, view.time + 0.001).map((one) => one.top.status.wal?.committed_frames ?? 0);
     return [
       element(
         "div",
         { class: "walbar", role: "img", "aria-label": `${summary}; ${plural(wal.pins.length, "read")} hold frames back` },
         element("div", { class: "done", style: { width: percent(share(wal.backfilled_frames)) } }),
+        element("div", {
+          class: isLong ? "left warning" : "left",
+          style: { left: percent(share(wal.backfilled_frames)), width: percent(share(total - wal.backfilled_frames)) },
+        }),
         marks.reverse(),
       ),
-      element("div", { class: "scale" }, element("span", {}, summary), element("span", {}, `file ${bytes(wal.size)}`)),
+      element("div", { class: "scale" }, element("span", { class: isLong ? "warning" : "" }, summary), element("span", {}, `file ${bytes(wal.size)}`)),
       wal.failure ? element("p", { class: "bad" }, `The last checkpoint failed: ${wal.failure.reason}`) : null,
       element(
         "ul",
@@ -224,21 +239,29 @@ function tables(sample) {
   if (sizes.tables.length === 0) return [empty("No tables."), note(sizes.note)].filter(Boolean);
   const hasBytes = sizes.tables[0].bytes !== undefined;
   const size = (one) => (hasBytes ? one.bytes : one.largest_rowid) ?? 0;
-  const largest = Math.max(1, ...sizes.tables.map(size));
+  const others = sizes.tables.filter((one) => internal.test(one.name));
+  const rows = sizes.tables.filter((one) => !internal.test(one.name));
+  // A sum of rowids says nothing.
+  if (others.length > 0) rows.push({ others, bytes: others.reduce((sum, one) => sum + (one.bytes ?? 0), 0) });
+  const largest = Math.max(1, ...rows.map(size));
+  const listed = () => others.map((one) => `${one.name} ${hasBytes ? bytes(one.bytes) : count(one.largest_rowid)}`).join(", ");
+  const title = (one) => (one.others ? element("span", { class: "dim", title: listed() }, plural(others.length, "internal table")) : name(one.name));
   const columns = [
-    ["", "name", (one) => name(one.name)],
-    ["", "bar-cell", (one) => bar(size(one) / largest)],
+    ["", "name", title],
+    ["", "bar-cell", (one) => (one.others && !hasBytes ? null : bar(size(one) / largest))],
     [hasBytes ? "With indexes" : "Largest rowid", "number", (one) => (hasBytes ? bytes(one.bytes) : count(one.largest_rowid))],
   ];
   const more = sizes.more_tables > 0 ? `${plural(sizes.more_tables, "more table")}.` : null;
-  return [table(columns, sizes.tables, "Tables by size"), note(more), note(sizes.note)].filter(Boolean);
+  return [table(columns, rows, "Tables by size"), note(more), note(sizes.note)].filter(Boolean);
 }
 
 function outbox(sample) {
   const found = sample.top.status.outbox;
-  if (!found) return empty("No commands.");
+  if (!found) return null;
+  // Commands that an owner applies, and that have waited for a short time, need no attention.
+  const isLate = found.owners?.length === 0 || sample.time - Date.parse(found.oldest) / 1000 >= 60;
   const rows = [
-    ["wait", `${count(found.waiting)} (${bytes(found.bytes)})`, found.waiting > 0 ? "warning" : ""],
+    ["wait", `${count(found.waiting)} (${bytes(found.bytes)})`, found.waiting > 0 && isLate ? "warning" : ""],
     ["oldest since", found.oldest ? clock(Date.parse(found.oldest) / 1000) : "–", ""],
     ["set aside", count(found.dead_letters), found.dead_letters > 0 ? "bad" : ""],
     ["damaged", count(found.damaged), found.damaged > 0 ? "bad" : ""],
@@ -253,7 +276,7 @@ function outbox(sample) {
 
 function history(sample) {
   const consumers = sample.sizes?.consumers;
-  if (!consumers) return empty("No history is recorded.");
+  if (!consumers) return null;
   if (consumers.length === 0) return empty("No consumers.");
   const columns = [
     ["", "name", (one) => name(one.name)],
@@ -266,7 +289,7 @@ function history(sample) {
 
 function derivedTables(sample) {
   const all = sample.top.status.derived_tables?.tables;
-  if (!all || all.length === 0) return empty("No derived tables.");
+  if (!all || all.length === 0) return null;
   const columns = [
     ["", "name", (one) => name(one.name)],
     ["Of", "name", (one) => name(one.base_table)],
