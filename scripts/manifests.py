@@ -2,12 +2,17 @@
 """manifests.py [SWIFT]: loads each variant of Package.swift, and describes it, as Linux and as a Mac reads it. Builds and fetches nothing.
 
 `swift package describe` does not look whether what targets depend on exists. So this compares the descriptions: a target of the full package
-that another variant's targets depend on must be in that variant. On a Mac, no file may be embedded in code, which Xcode cannot do."""
-import json, os, pathlib, shutil, subprocess, sys, tempfile
+that another variant's targets depend on must be in that variant. On a Mac, no file may be embedded in code, which Xcode cannot do.
+
+It also looks for what compiles here and not with Swift 6.1, in what programs link."""
+import json, os, pathlib, re, shutil, subprocess, sys, tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SWIFT = sys.argv[1] if len(sys.argv) > 1 else "swift"
 VARIANTS = ["", "LIBRARY_ONLY"]
+# What later versions of Swift have brought, as far as one writes it without noticing.
+NEWER = {r"\bweak let\b": "6.3", r"@concurrent\b|nonisolated\(nonsending\)": "6.2", r"\b(InlineArray|(Mutable|Output)?(Raw)?Span)\b(?=[<(])": "6.2",
+         r"\bTask(\.\w+)?\(name:": "6.2"}
 
 
 def described(folder, variant):
@@ -51,6 +56,10 @@ def main():
         for system, text in (("Linux", manifest), ("a Mac", manifest.replace("#if os(Linux)", "#if false"))):
             (folder / "Package.swift").write_text(text)
             found += problems(folder, system)
+    for path in sorted((ROOT / "Sources").rglob("*.swift")):
+        code = re.sub(r"//.*", "", path.read_text())
+        found += [f"{path.relative_to(ROOT)}: '{match[0]}' needs Swift {version}, and the package promises 6.1"
+                  for pattern, version in NEWER.items() for match in re.finditer(pattern, code)]
     if found: sys.exit("\n".join(found))
 
 
