@@ -69,7 +69,7 @@ extension HistoryChange {
     public var id: Int64? { key.count == 1 ? Int64.fromDatabaseValue(key[0]) : nil }
 
     /// Counts the rows written to tracked tables since the history began. Rises with the order of commits, with gaps.
-    public var sequence: Int64 { token.sequence }
+    package var sequence: Int64 { token.sequence }
 }
 
 /// Some changes, and the position after them.

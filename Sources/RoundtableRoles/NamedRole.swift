@@ -28,11 +28,8 @@ extension SharedDatabase {
 ///
 /// Roles are kept in the database, so they need one that is open for writing. Safe to use from any thread.
 public struct NamedRole: Sendable {
-    public let name: String
+    package let name: String
     let database: SharedDatabase
-
-    /// How long a waiting participant waits, by default, for a holder that gives no sign of life.
-    public static let defaultPatience = Duration.seconds(1)
 
     /// Waits until this participant has the role. Participants get it in the order of their priorities, and of their calls.
     ///
@@ -45,7 +42,7 @@ public struct NamedRole: Sendable {
     public func acquire(
         priority: SharedDatabase.TurnPriority = .default,
         timeout: Duration? = nil,
-        patience: Duration = defaultPatience
+        patience: Duration = .seconds(1)
     ) async throws -> RoleTerm {
         let search = RoleSearch(self, priority, patience: max(patience, .milliseconds(300)))
         guard let timeout else { return try await search.run() }
@@ -73,7 +70,7 @@ public struct NamedRole: Sendable {
     public func hold<T: Sendable>(
         priority: SharedDatabase.TurnPriority = .default,
         timeout: Duration? = nil,
-        patience: Duration = defaultPatience,
+        patience: Duration = .seconds(1),
         _ body: @escaping @Sendable (RoleTerm) async throws -> T
     ) async throws -> T {
         let term = try await acquire(priority: priority, timeout: timeout, patience: patience)

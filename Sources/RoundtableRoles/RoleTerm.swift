@@ -8,7 +8,7 @@ import Synchronization
 /// is released, or when the role is lost. Safe to use from any thread.
 public final class RoleTerm: Sendable {
     /// The name of the role.
-    public let role: String
+    package let role: String
     /// The number of this term: larger than those of all earlier terms of this role in this database file. A server that is given it with each
     /// request can refuse those of an earlier holder.
     public let generation: Int64

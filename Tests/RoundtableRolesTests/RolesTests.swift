@@ -36,7 +36,7 @@ import Testing
         _ db: SharedDatabase,
         _ priority: SharedDatabase.TurnPriority = .default,
         timeout: Duration? = nil,
-        patience: Duration = NamedRole.defaultPatience
+        patience: Duration = .seconds(1)
     ) async throws -> Task<RoleTerm, any Error> {
         let before = try claims(db).count
         let task = Task {

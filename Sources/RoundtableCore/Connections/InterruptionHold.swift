@@ -20,9 +20,11 @@ final class InterruptionHold {
         if statement == nil {
             let flags = UInt32(SQLITE_PREPARE_PERSISTENT)
             // Without this statement, an interruption lasts only as long as SQLite keeps it. The commit is still prevented.
-            guard sqlite3_prepare_v3(db.sqliteConnection, Self.sql, -1, flags, &statement, nil) == SQLITE_OK else {
+            var prepared: OpaquePointer?
+            guard sqlite3_prepare_v3(db.sqliteConnection, Self.sql, -1, flags, &prepared, nil) == SQLITE_OK else {
                 return
             }
+            statement = prepared
         }
         isHeld = sqlite3_step(statement) == SQLITE_ROW
         if !isHeld { sqlite3_reset(statement) }

@@ -346,7 +346,7 @@ package final class WriterConnection: @unchecked Sendable {
     /// Leaves the gate at the end of an access, unless its transaction is still open. Call it on `queue`.
     func leaveGate(_ visit: UInt64, _ db: Database, _ interruption: SuspensionGate.Interruption?) {
         if db.isWriting {
-            visits.append(visit)
+            visits += [visit]
         } else {
             gate.leave(visit, interruption)
             if !visits.isEmpty { leaveGate(interruption) }
@@ -429,6 +429,7 @@ package final class WriterConnection: @unchecked Sendable {
     /// Clears GRDB's schema cache if another process has changed the schema. Call it on `queue`. Outside of a transaction,
     /// commits of other processes are only visible after `detectOtherCommits`.
     func forgetSchemaIfChanged(_ db: Database) throws {
+        let recorder = recorder
         let counter = recorder?.commitCounter
         if let version = dataVersion(db), version == lastDataVersion {
             recorder?.lookedAtSchema(at: counter)

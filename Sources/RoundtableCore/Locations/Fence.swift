@@ -29,10 +29,10 @@ package enum Fence {
 
     /// Checks before a write, without a system call unless there is a reason.
     ///
-    /// - parameter block: the control block of the participant; nil when it has none.
+    /// - parameter mayBeFenced: what the control block of the participant says; nil when it has none.
     /// - throws: `SQLITE_READONLY` if the database is fenced.
-    static func refuse(databasePath path: String, _ block: ControlBlock?) throws {
-        if block?.mayBeFenced ?? true { try refuse(databasePath: path) }
+    static func refuse(databasePath path: String, ifSo mayBeFenced: Bool?) throws {
+        if mayBeFenced ?? true { try refuse(databasePath: path) }
     }
 }
 

@@ -48,7 +48,7 @@ public final class SharedDatabaseSnapshot: Sendable {
     public let database: SharedDatabase
 
     /// Where the snapshot was made, as `File.swift:12`.
-    public var callSite: String { "\(site.file):\(site.line)" }
+    package var callSite: String { "\(site.file):\(site.line)" }
 
     private let site: CallSite
 

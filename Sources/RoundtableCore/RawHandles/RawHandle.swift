@@ -82,7 +82,7 @@ extension SharedDatabase {
         }
 
         /// Whether any thread is in a turn of this handle.
-        public var isInTurn: Bool { access.isInTurn }
+        package var isInTurn: Bool { access.isInTurn }
 
         // MARK: Turns
 

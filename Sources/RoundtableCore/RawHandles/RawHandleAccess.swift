@@ -222,7 +222,7 @@ final class RawHandleAccess: @unchecked Sendable {
 
     private func admitTurn() throws {
         do {
-            try Fence.refuse(databasePath: path, seat.participant?.block)
+            try Fence.refuse(databasePath: path, ifSo: seat.participant?.block.mayBeFenced)
             try schema.admitTurn()
         } catch {
             seat.releaseTurn(continuing: !gate.isClosed)

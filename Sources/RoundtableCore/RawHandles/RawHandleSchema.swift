@@ -36,12 +36,12 @@ final class RawHandleSchema {
         let last = raw.text(NewerSchemaWatch.Mark.lastMigrationQuery)
         let mark = NewerSchemaWatch.Mark(schemaVersion: schemaVersion, lastMigration: last)
         if mark == sight.mark {
-            watch.look(&sight, at: mark) { [] }
+            sight = watch.look(after: sight, at: mark) { [] }
             return true
         }
         let applied = Set(raw.texts("SELECT identifier FROM main.grdb_migrations"))
         if applied.isEmpty != (last == nil) { return false }
-        watch.look(&sight, at: mark) { applied }
+        sight = watch.look(after: sight, at: mark) { applied }
         return true
     }
 }

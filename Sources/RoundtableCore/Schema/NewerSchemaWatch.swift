@@ -99,15 +99,16 @@ final class NewerSchemaWatch: Sendable {
 
     /// Inspects the schema again if the mark has changed. The connection must see the newest commit, or hold the WRITE lock.
     ///
+    /// - parameter last: what was seen at the last inspection.
     /// - parameter applied: the identifiers of the applied migrations, not older than the mark.
-    func look(_ sight: inout Sight, at mark: Mark, _ applied: () throws -> Set<String>) rethrows {
-        guard mark != sight.mark else {
-            if !sight.unknown.isEmpty { closeIfWanted() }
-            return
+    func look(after last: Sight, at mark: Mark, _ applied: () throws -> Set<String>) rethrows -> Sight {
+        guard mark != last.mark else {
+            if !last.unknown.isEmpty { closeIfWanted() }
+            return last
         }
         let unknown = unknown(among: try applied())
-        sight = Sight(mark: mark, unknown: unknown)
         report(unknown, mark, isNewest: true)
+        return Sight(mark: mark, unknown: unknown)
     }
 
     /// Called when a reader sees another schema version than in its last read. Its transaction may see an older snapshot of the

@@ -22,7 +22,7 @@ extension WriterConnection {
             schemaVersion: Int64(schemaVersion),
             lastMigration: try lastMigration.identifier(db)
         )
-        try watch.look(&sight, at: mark) { try watch.applied(db) }
+        sight = try watch.look(after: sight, at: mark) { try watch.applied(db) }
     }
 
     func hasNoNewMigration(_ db: Database) -> Bool {
@@ -37,7 +37,7 @@ extension WriterConnection {
     ///
     /// - throws: ``SharedDatabaseError/schemaTooNew(path:unknownMigrations:)``, `SQLITE_READONLY`.
     func admitWrite() throws {
-        try Fence.refuse(databasePath: path, seat?.writingParticipant?.block)
+        try Fence.refuse(databasePath: path, ifSo: seat?.mayBeFenced)
         try watch?.admitWrite(sight)
     }
 
@@ -45,11 +45,11 @@ extension WriterConnection {
     ///
     /// - parameter isSchemaKnown: whether the schema was inspected after the last commit of another connection.
     func admitCommit(_ isSchemaKnown: Bool) throws {
-        try Fence.refuse(databasePath: path, seat?.writingParticipant?.block)
+        try Fence.refuse(databasePath: path, ifSo: seat?.mayBeFenced)
         guard let watch, watch.policy != .continue else { return }
         if !isSchemaKnown {
             try lookAside? { aside in
-                try watch.look(&sight, at: NewerSchemaWatch.Mark(aside)) { try watch.applied(aside) }
+                sight = try watch.look(after: sight, at: NewerSchemaWatch.Mark(aside)) { try watch.applied(aside) }
             }
         }
         try watch.admitWrite(sight)

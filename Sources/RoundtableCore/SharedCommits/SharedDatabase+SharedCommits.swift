@@ -6,41 +6,39 @@ import RoundtableKernel
 /// Asynchronous writes that share transactions (rules M).
 extension SharedDatabase {
     /// Runs a write transaction, or a part of one together with other asynchronous writes that wait.
-    func onWriterSharing<T: Sendable>(
+    func onWriterSharing(
         _ write: Write,
         at site: CallSite,
-        _ updates: @Sendable (Database) throws -> T
-    ) async throws -> T {
+        _ updates: @Sendable (Database) throws -> Void
+    ) async throws {
         try await untilRun(write) {
             // A group that has entered the gate admits no more writes.
             try gate.checkNotShuttingDown()
             guard sharedCommits.beginAlone() else { return try await share(write, at: site, updates) }
             defer { sharedCommits.endAlone() }
             return try await attempt(write) { db in
-                try self.transaction(db) { db in
-                    try self.noticingEnd(of: db, by: site) { try updates(db) }
-                }
+                try self.transaction(db) { try self.noticingEnd(of: db, by: site) { try updates(db) } }
             }
         }
     }
 
     /// - returns: nil when the gate turned the write back.
-    private func share<T: Sendable>(
+    private func share(
         _ write: Write,
         at site: CallSite,
-        _ updates: @Sendable (Database) throws -> T
-    ) async throws -> T? {
+        _ updates: @Sendable (Database) throws -> Void
+    ) async throws -> Void? {
         try Task.checkCancellation()
         let queue = WaitingWrite.Queue(priorities: waitingPriorities, seat: seat, join: join)
         let waiting = WaitingWrite(at: site, priority: write.priority ?? options.priority, in: queue)
-        let result = await withTaskCancellationHandler {
+        await withTaskCancellationHandler {
             await WaitingWriteActor(waiting).run(updates)
         } onCancel: {
             if sharedCommits.cancel(waiting) { endSoon([waiting], .failed, CancellationError()) }
         }
         if await waiting.outcome() == .turnedBack { return nil }
         if let error = waiting.error { throw error }
-        return result
+        return ()
     }
 
     @Sendable
@@ -193,11 +191,10 @@ extension SharedDatabase {
     // MARK: Closures that end their transaction
 
     /// Runs a closure that is alone in its transaction, and notes if it ends that.
-    private func noticingEnd<T>(of db: Database, by site: CallSite, _ body: () throws -> T) throws -> T {
+    private func noticingEnd(of db: Database, by site: CallSite, _ body: () throws -> Void) throws {
         do {
-            let result = try body()
+            try body()
             if !writer.isTransactionOpen(db) { note(end: nil, by: site) }
-            return result
         } catch {
             if !writer.isTransactionOpen(db) { note(end: error, by: site) }
             throw error

@@ -124,15 +124,14 @@ actor WaitingWriteActor {
 
     nonisolated var unownedExecutor: UnownedSerialExecutor { waiting.asUnownedSerialExecutor() }
 
-    /// - returns: the result of the closure; nil when it threw an error, or did not run.
-    func run<T: Sendable>(_ updates: @Sendable (Database) throws -> T) -> T? {
-        guard let database = waiting.database else { return nil }
+    /// Runs the closure, unless the write has ended before.
+    func run(_ updates: @Sendable (Database) throws -> Void) {
+        guard let database = waiting.database else { return }
         do {
             try Task.checkCancellation()
-            return try updates(database)
+            try updates(database)
         } catch {
             waiting.error = error
-            return nil
         }
     }
 }

@@ -238,11 +238,7 @@ extension SharedDatabase {
             if writer.recorder?.owesAnnouncement == true { announceOwed() }
         }
         var waits = true
-        func hasWaited() {
-            if waits { endWaiting(write) }
-            waits = false
-        }
-        defer { hasWaited() }
+        defer { if waits { endWaiting(write) } }
         guard let started = gate.start(visit) else {
             gate.leave(visit)
             return .turnedBack
@@ -252,7 +248,7 @@ extension SharedDatabase {
         var measured: MeasuredWrite?
         var failure: (any Error)?
         // The visit has ended when the meter is called, so that a slow meter delays no suspension.
-        defer { if let meter, let measured { meter.didWrite(measured, since: started, failure) } }
+        defer { if let meter, let measured { meter.follower.didWrite(measured, since: started, failure) } }
         writer.beginAccess()
         // If the closure leaves its transaction open (rule W3), the visit ends with that transaction.
         defer { writer.leaveGate(visit, db, interruption) }
@@ -268,7 +264,8 @@ extension SharedDatabase {
                     cancellation: cancellation,
                     priority: { waitingPriorities.mostUrgent?.rawValue }
                 ) {
-                    hasWaited()
+                    endWaiting(write)
+                    waits = false
                     if meter != nil { measured = MeasuredWrite(turnBegan: MonotonicClock.now) }
                     defer { if meter != nil { measured?.hasCommitted = writer.hasCommitted } }
                     try body()

@@ -20,6 +20,7 @@ extension SharedDatabase {
     ///
     /// - throws: what `updates` throws; `SQLITE_BUSY`, with the name of the lock's owner, when the busy timeout passes.
     @_disfavoredOverload
+    @inlinable
     public func write<T>(
         priority: TurnPriority? = nil,
         whileSuspended: WhileSuspended? = nil,
@@ -27,29 +28,33 @@ extension SharedDatabase {
         line: UInt = #line,
         _ updates: (Database) throws -> T
     ) throws -> T {
+        // Inlined, so that this optional has a type that the compiler knows.
+        var result: T?
+        try writeNow(priority, whileSuspended, file, line) { db in result = try updates(db) }
+        return result!
+    }
+
+    @usableFromInline
+    func writeNow(
+        _ priority: TurnPriority?,
+        _ whileSuspended: WhileSuspended?,
+        _ file: StaticString,
+        _ line: UInt,
+        _ updates: (Database) throws -> Void
+    ) throws {
         let site = CallSite(file, line)
-        if let trace = tracing.current?.begin(at: site) {
-            return try trace.following {
-                try writeNow(site, priority, whileSuspended) { db in
+        let write = blockingWrite(site, whileSuspended, priority)
+        guard let trace = tracing.current?.follower.begin(at: site) else {
+            return try onWriter(write, refuse: { throw $0 }) { db in try transaction(db) { try updates(db) } }
+        }
+        try trace.following {
+            try onWriter(write, refuse: { throw $0 }) { db in
+                try transaction(db) {
                     trace.didBegin()
-                    return try updates(db)
+                    try updates(db)
                 }
             }
         }
-        return try writeNow(site, priority, whileSuspended, updates)
-    }
-
-    private func writeNow<T>(
-        _ site: CallSite,
-        _ priority: TurnPriority?,
-        _ whileSuspended: WhileSuspended?,
-        _ updates: (Database) throws -> T
-    ) throws -> T {
-        var result: T?
-        try onWriter(blockingWrite(site, whileSuspended, priority), refuse: { throw $0 }) { db in
-            try transaction(db) { result = try updates(db) }
-        }
-        return result!
     }
 
     /// Runs `updates` in a transaction, which is committed unless `updates` throws.
@@ -68,6 +73,7 @@ extension SharedDatabase {
     ///   - updates: writes to the database.
     /// - throws: what `updates` throws; `CancellationError`; `SQLITE_BUSY`, with the name of the lock's owner, when the busy
     ///   timeout passes; `SQLITE_ABORT_ROLLBACK`, with the line of code, when another write has ended the transaction that they shared.
+    @inlinable
     public func write<T: Sendable>(
         priority: TurnPriority? = nil,
         sharesCommit: Bool? = nil,
@@ -76,28 +82,43 @@ extension SharedDatabase {
         line: UInt = #line,
         _ updates: @Sendable (Database) throws -> T
     ) async throws -> T {
+        // `updates` has ended when this is read.
+        nonisolated(unsafe) var result: T?
+        try await writeNow(priority, sharesCommit, whileSuspended, file, line) { db in result = try updates(db) }
+        return result!
+    }
+
+    @usableFromInline
+    func writeNow(
+        _ priority: TurnPriority?,
+        _ sharesCommit: Bool?,
+        _ whileSuspended: WhileSuspended?,
+        _ file: StaticString,
+        _ line: UInt,
+        _ updates: @Sendable (Database) throws -> Void
+    ) async throws {
         let site = CallSite(file, line)
         let write = waitingWrite(site, whileSuspended, priority)
         let sharesCommit = sharesCommit ?? options.sharesCommits
-        if let trace = tracing.current?.begin(at: site) {
-            return try await trace.following {
-                try await self.write(write, site, sharesCommit) { db in
-                    trace.didBegin()
-                    return try updates(db)
-                }
+        guard let trace = tracing.current?.follower.begin(at: site) else {
+            return try await self.write(write, site, sharesCommit, updates)
+        }
+        try await trace.following {
+            try await self.write(write, site, sharesCommit) { db in
+                trace.didBegin()
+                try updates(db)
             }
         }
-        return try await self.write(write, site, sharesCommit, updates)
     }
 
-    private func write<T: Sendable>(
+    private func write(
         _ write: Write,
         _ site: CallSite,
         _ sharesCommit: Bool,
-        _ updates: @Sendable (Database) throws -> T
-    ) async throws -> T {
+        _ updates: @Sendable (Database) throws -> Void
+    ) async throws {
         if sharesCommit { return try await onWriterSharing(write, at: site, updates) }
-        return try await onWriter(write) { db in try self.transaction(db, updates) }
+        try await onWriter(write) { db in try self.transaction(db) { try updates(db) } }
     }
 
     /// Schedules a transaction, and returns immediately.

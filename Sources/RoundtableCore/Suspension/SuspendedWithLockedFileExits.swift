@@ -11,7 +11,7 @@
     /// ```
     public struct SuspendedWithLockedFileExits: Sendable, Equatable, Codable {
         /// The period of the report, about a day.
-        public let period: DateInterval
+        package let period: DateInterval
         /// The version of the app at the end of the period.
         public let appVersion: String
         /// MetricKit's

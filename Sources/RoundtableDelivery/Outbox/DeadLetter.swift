@@ -4,7 +4,7 @@ import RoundtableFiles
 
 /// A command that was set aside. The database keeps it until a retry applies it, or until it is dropped.
 public struct DeadLetter: Sendable, Hashable, Identifiable {
-    public typealias Reason = OutboxOutcome.SetAsideReason
+    package typealias Reason = OutboxOutcome.SetAsideReason
 
     public var id: UUID
     public var sender: String
@@ -14,7 +14,7 @@ public struct DeadLetter: Sendable, Hashable, Identifiable {
     public var payload: Data
     public var submitted: Date
     public var setAside: Date
-    public var reason: Reason
+    public var reason: OutboxOutcome.SetAsideReason
     /// Why the command was set aside last, as text.
     public var error: String
     /// The number of tries before the command was set aside last.
@@ -23,11 +23,11 @@ public struct DeadLetter: Sendable, Hashable, Identifiable {
     public var isToBeRetried: Bool
 
     /// The number of failed tries since the command was set aside last.
-    public var newAttempts = 0
+    package var newAttempts = 0
     /// When the command is retried, if one of those tries has failed.
     public var nextTry: Date?
     /// The error of the last of those tries, as text.
-    public var newError: String?
+    package var newError: String?
 }
 
 extension DeadLetter {

@@ -15,8 +15,9 @@ import RoundtableFiles
 ///
 /// If a handler throws, the command is retried after a pause (``retries``). Later commands of the same sender wait for that; those of other
 /// senders do not. After the last try, the command is set aside as a ``DeadLetter``; this happens immediately if the handler throws an
-/// ``OutboxRefusal``. Errors that are the database's and not the command's (`SQLITE_BUSY`, `SQLITE_FULL`, `SQLITE_IOERR` and the like) do
-/// not count as tries.
+/// ``OutboxRefusal``. Errors that may be the database's and not the command's (`SQLITE_BUSY`, `SQLITE_FULL`, `SQLITE_IOERR` and the like)
+/// count as tries only if other commands have succeeded since the command's last such error, or from the eighth such error on. An
+/// interruption by a suspension never counts.
 public struct OutboxHandlers: Sendable {
     /// How often a command that fails is retried, and when.
     public struct Retries: Sendable, Hashable {

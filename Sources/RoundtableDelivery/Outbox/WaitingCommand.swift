@@ -8,11 +8,11 @@ public struct WaitingCommand: Sendable, Hashable, Identifiable {
     public var id: UUID
     public var sender: String
     public var name: String
-    public var version: Int
+    package var version: Int
     public var payload: Data
     public var submitted: Date
     /// The path of the file.
-    public var path: String
+    package var path: String
 
     /// What the command waits for, as far as is known.
     public var waitsFor = Awaited.owner

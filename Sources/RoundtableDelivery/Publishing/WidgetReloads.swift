@@ -44,7 +44,7 @@ public final class WidgetReloads: Sendable {
     }
 
     /// The widgets' kinds, as named in their configurations; nil for all widgets of the app.
-    public let kinds: [String]?
+    package let kinds: [String]?
     private let surroundings: Surroundings
     private let schedule: Mutex<WidgetReloadSchedule>
 

@@ -49,10 +49,6 @@ extension KeyValueCollection {
         expression(path.map(Step.name), of: "metadata", metadata.isJSON)
     }
 
-    public func metadataField(_ path: [any CodingKey]) -> String {
-        expression(Self.steps(path), of: "metadata", metadata.isJSON)
-    }
-
     private enum Step {
         case name(String)
         case place(Int)

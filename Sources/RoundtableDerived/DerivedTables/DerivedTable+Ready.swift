@@ -6,12 +6,9 @@ extension DerivedTable {
     // and fingerprint in the state `ready`, that `format` in `roundtable_extension_settings` is not above 1, and that the base table has
     // the triggers `insert`, `move` and `delete`. Otherwise its rows may be wrong.
 
-    /// Checks that the derived rows are complete and correct in the current transaction of `db` (rule E8).
+    /// Returns the stored derived table if its rows are complete and correct in the current transaction of `db` (rule E8).
     ///
     /// - throws: ``DerivedTableError``, `DatabaseError`.
-    public func checkIsReady(_ db: Database) throws { _ = try stored(db) }
-
-    /// Returns the stored derived table if it is ready.
     func stored(_ db: Database) throws -> StoredDerivedTable {
         guard
             let stored = try StoredDerivedTable.fetch(db, name)

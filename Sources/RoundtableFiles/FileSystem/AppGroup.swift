@@ -28,7 +28,7 @@ import Foundation
 
 /// This process is not in an App Group that it needs.
 public struct AppGroupError: Error, Hashable, Sendable {
-    public var group: String
+    package var group: String
 
     package init(group: String) { self.group = group }
 }

@@ -44,12 +44,12 @@ public final class CommandOutbox: Sendable {
     }
 
     /// The path of the folder, with symbolic links resolved. It is created by the first submission, request for an outcome, or owner.
-    public let path: String
+    package let path: String
 
     /// The name by which the owner and other processes know this sender.
-    public let sender: String
+    package let sender: String
 
-    public let options: Options
+    package let options: Options
 
     package let folder: OutboxFolder
     private let stream: OutboxStream

@@ -44,7 +44,7 @@ public struct OutboxCommandInfo: Sendable, Hashable {
     public var id: UUID
     /// The name of the command: ``OutboxCommand/name``.
     public var name: String
-    public var version: Int
+    package var version: Int
     /// The name of the sender that submitted the command.
     public var sender: String
     /// When it was submitted, by the clock of the sender.

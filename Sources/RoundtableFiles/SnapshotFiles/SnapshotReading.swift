@@ -54,7 +54,7 @@ public struct SnapshotInfo: Sendable, Equatable {
     /// The name of the writer (`as:`), at most 48 bytes of it.
     public let writer: String
     /// The size of the encoded value, in bytes.
-    public let byteCount: Int
+    package let byteCount: Int
     /// The random token of the writer. It differs between two writers that write at the same moment.
     package let token: UInt64
 

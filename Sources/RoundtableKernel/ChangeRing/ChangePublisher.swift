@@ -72,7 +72,9 @@ package final class ChangePublisher {
     /// Returns the set of `tables`. The last set is cached, because transactions often write the same tables as the one before.
     private func tableSet(_ tables: [String]?) -> TableSet {
         guard let tables else { return .unknown }
-        if tables == lastTables.names, lastTables.entries.allSatisfy(dictionary.isPresent) { return lastTables.set }
+        if tables == lastTables.names, lastTables.entries.allSatisfy({ dictionary.isPresent($0) }) {
+            return lastTables.set
+        }
         let entries = tables.compactMap { dictionary.entry(adding: $0) }
         var set = TableSet(isUnknown: entries.count < tables.count)
         for entry in entries { set.insert(entry.number) }

@@ -127,6 +127,9 @@ package final class Seat: @unchecked Sendable {
     /// `participant`, for the writer's queue, where it needs no lock.
     package var writingParticipant: Participant? { place?.participant }
 
+    /// Whether the control block says that the database may be fenced; nil without a place in one. For the writer's queue.
+    package var mayBeFenced: Bool? { place?.participant.block.mayBeFenced }
+
     /// A count that rises whenever `participant` changes. Frequent callers compare it to avoid the lock. Safe from any thread.
     package var changes: UInt64 { changeCount.load(ordering: .acquiring) }
 

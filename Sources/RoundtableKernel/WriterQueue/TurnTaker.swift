@@ -163,6 +163,9 @@ package final class TurnTaker {
 
     private func run(_ event: TurnMachine.Event, isWriteLockFree: () -> Bool) -> TurnMachine.Outcome {
         var event = event
+        // A local copy, because Swift checks each access to a property of a class that mutating functions work on. No action calls this taker.
+        var machine = machine
+        defer { self.machine = machine }
         while true {
             switch machine.next(event) {
             case .finish(let outcome): return outcome

@@ -143,7 +143,7 @@ extension NewerSchemaTests {
         }
         let watch = try #require(NewerSchemaWatch(SharedSchema(migrator()), path: "", options: options))
         var sight = NewerSchemaWatch.Sight()
-        watch.look(&sight, at: .init(schemaVersion: 3)) { ["v1", "v2", "v3"] }
+        sight = watch.look(after: sight, at: .init(schemaVersion: 3)) { ["v1", "v2", "v3"] }
         let newest = SchemaEvent.becameNewer(unknownMigrations: ["v2", "v3"])
         #expect(events.value == [newest])
         let older = try DatabaseQueue()

@@ -28,10 +28,12 @@ extension Hook<any AccessMeter> {
 }
 
 struct MeasuredRead {
-    let meter: any AccessMeter
+    let meter: Hook<any AccessMeter>.Following
     let began: Nanoseconds
 
-    func end(_ failure: (any Error)?) { meter.didRead(MonotonicClock.now.subtractingSaturating(began), failure) }
+    func end(_ failure: (any Error)?) {
+        meter.follower.didRead(MonotonicClock.now.subtractingSaturating(began), failure)
+    }
 }
 
 /// A write that is being measured.
