@@ -10,7 +10,8 @@ package final class Hook<Follower: Sendable>: Sendable {
     }
 
     private let isOn = Atomic(false)
-    private let following = Mutex<Following?>(nil)
+    /// A `Following`. A mutex of a generic type would cost as much to free as a small read takes.
+    private let following = Mutex<(any AnyObject & Sendable)?>(nil)
 
     /// Sets what follows accesses that begin later; nil: nothing.
     package func set(_ follower: Follower?) {
@@ -18,5 +19,7 @@ package final class Hook<Follower: Sendable>: Sendable {
         isOn.store(follower != nil, ordering: .releasing)
     }
 
-    package var current: Following? { isOn.load(ordering: .relaxed) ? following.withLock { $0 } : nil }
+    package var current: Following? {
+        isOn.load(ordering: .relaxed) ? following.withLock { $0 as? Following } : nil
+    }
 }
