@@ -95,6 +95,16 @@
             }
         }
 
+        /// The span `wait` of a write has ended when its closure runs, in a blocking write and in the others.
+        @Test(.timeLimit(.minutes(1))) func theWaitEndsBeforeTheClosure() async throws {
+            try await serving {
+                let before = spans("wait").count
+                try database.insert("blocking", whileWriting: { #expect(spans("wait").count == before + 1) })
+                try await database.write { _ in #expect(spans("wait").count == before + 2) }
+                try await database.write(sharesCommit: false) { _ in #expect(spans("wait").count == before + 3) }
+            }
+        }
+
         /// The wait for the turn of another participant is in `wait`.
         @Test(.timeLimit(.minutes(1))) func waits() async throws {
             let url = URL(fileURLWithPath: database.path)
@@ -150,8 +160,11 @@
     }
 
     extension SharedDatabase {
-        fileprivate func insert(_ name: String) throws {
-            try write { try $0.execute(sql: "INSERT INTO item VALUES (?)", arguments: [name]) }
+        fileprivate func insert(_ name: String, whileWriting: () -> Void = {}) throws {
+            try write { db in
+                whileWriting()
+                try db.execute(sql: "INSERT INTO item VALUES (?)", arguments: [name])
+            }
         }
     }
 #endif

@@ -86,6 +86,20 @@ import Testing
         }
     }
 
+    /// Without a control block nobody can be told, so each write looks for the mark.
+    @Test func aWriterWithoutControlBlock() throws {
+        try FileManager.default.createDirectory(
+            atPath: ControlBlock.path(forDatabaseAt: url.path),
+            withIntermediateDirectories: true
+        )
+        let database = try open()
+        #expect(database.uncoordinatedReason != nil)
+        try database.write { db in _ = try Player(name: "before").inserted(db) }
+        try mark()
+        expectRefusal { try database.write { db in _ = try Player(name: "after").inserted(db) } }
+        #expect(try database.read { db in try Player.fetchAll(db) }.map(\.name) == ["before"])
+    }
+
     @Test func openingForWritingIsRefused() throws {
         try (open() as SharedDatabase).close()
         try mark()

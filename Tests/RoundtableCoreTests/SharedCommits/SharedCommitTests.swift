@@ -62,6 +62,11 @@ import Testing
             return 0
         }
         world.insert("c")
+        // A closure may throw what Swift throws for a cancelled task.
+        world.add { db in
+            try db.execute(sql: "INSERT INTO player (name) VALUES ('given up')")
+            throw CancellationError()
+        }
         world.release()
         var results = await world.results()
         if !isFirst { _ = try results.removeFirst().get() }
@@ -70,6 +75,7 @@ import Testing
         #expect(code(results[2]) == .SQLITE_CONSTRAINT_FOREIGNKEY)
         #expect(code(results[3]) == .SQLITE_CONSTRAINT_NOTNULL)
         _ = try results[4].get()
+        #expect(throws: CancellationError.self) { try results[5].get() }
         #expect(try world.names == (isFirst ? ["b", "c"] : ["a", "b", "c"]))
         let children = try await world.db.read { try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM child") }
         #expect(children == 0)
