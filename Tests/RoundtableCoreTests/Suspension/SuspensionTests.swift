@@ -309,9 +309,11 @@ import Testing
             try db.beginTransaction(.immediate)
             try add("B", db)
         }
+        // So is each access in between.
+        try db.writeWithoutTransaction { try add("C", $0) }
         try db.writeWithoutTransaction { try $0.commit() }
         #expect(db.suspend(deadline: soon).outcome == .released)
-        #expect(try names(db) == ["B"])
+        #expect(try names(db) == ["B", "C"])
     }
 
     @Test func waitingForTheTurnGoesBackOutside() async throws {
