@@ -15,7 +15,7 @@ import ReadingListStore
         do {
             return try await opening.value
         } catch {
-            self.opening = nil
+            if self.opening == opening { self.opening = nil }
             throw error
         }
     }
