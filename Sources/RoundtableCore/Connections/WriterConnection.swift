@@ -429,7 +429,6 @@ package final class WriterConnection: @unchecked Sendable {
     /// Clears GRDB's schema cache if another process has changed the schema. Call it on `queue`. Outside of a transaction,
     /// commits of other processes are only visible after `detectOtherCommits`.
     func forgetSchemaIfChanged(_ db: Database) throws {
-        let recorder = recorder
         let counter = recorder?.commitCounter
         if let version = dataVersion(db), version == lastDataVersion {
             recorder?.lookedAtSchema(at: counter)
@@ -491,17 +490,5 @@ package final class WriterConnection: @unchecked Sendable {
         var version: UInt32 = 0
         let code = sqlite3_file_control(connection, "main", SQLITE_FCNTL_DATA_VERSION, &version)
         return code == SQLITE_OK ? version : nil
-    }
-}
-
-// MARK: - Suspension gate
-
-extension WriterConnection: GateFollower {
-    package func gateWillAbort() { rollBackOpenTransaction() }
-
-    package func gateInterruptsWrites() {
-        interrupt()
-        // The writer may be waiting for a step of the checkpointer within its turn.
-        checkpointer?.link.interrupt()
     }
 }

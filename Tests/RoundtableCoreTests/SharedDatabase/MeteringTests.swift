@@ -61,10 +61,8 @@ import Testing
         db.metering.set(first)
         try db.read { _ in db.metering.set(second) }
         try db.write { try $0.execute(sql: Self.insert) }
-        try db.write { _ in
-            db.metering.set(nil)
-            // An empty transaction is one that has committed, too.
-        }
+        // An empty transaction is one that commits, too.
+        try db.write { _ in db.metering.set(nil) }
         #expect(first.lines.withLock { $0 } == ["read"])
         #expect(second.lines.withLock { $0 } == ["commit", "commit"])
     }

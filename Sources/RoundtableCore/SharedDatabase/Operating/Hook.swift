@@ -10,7 +10,7 @@ package final class Hook<Follower: Sendable>: Sendable {
     }
 
     private let isOn = Atomic(false)
-    /// A `Following`. A mutex of a generic type would cost as much to free as a small read takes.
+    /// A `Following`. Swift's runtime needs some thousand instructions to free a mutex of a generic type.
     private let following = Mutex<(any AnyObject & Sendable)?>(nil)
 
     /// Sets what follows accesses that begin later; nil: nothing.

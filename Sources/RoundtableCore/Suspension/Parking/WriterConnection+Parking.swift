@@ -224,3 +224,15 @@ extension DatabaseError {
         )
     }
 }
+
+// MARK: - Suspension gate
+
+extension WriterConnection: GateFollower {
+    package func gateWillAbort() { rollBackOpenTransaction() }
+
+    package func gateInterruptsWrites() {
+        interrupt()
+        // The writer may be waiting for a step of the checkpointer within its turn.
+        checkpointer?.link.interrupt()
+    }
+}
