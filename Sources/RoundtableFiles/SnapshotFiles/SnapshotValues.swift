@@ -33,6 +33,9 @@ public struct SnapshotValues<Value: Codable & Sendable>: AsyncSequence, Sendable
     }
 }
 
+// Rule V6: A reader that waits watches the folder, and those above it, for changes, moves and removals. Where it cannot, or where symbolic
+// links lead to folder or file, it reads the header every 250 ms. It reports no value twice.
+
 /// Waits until the contents of a snapshot file change. It serves one consumer.
 package final class SnapshotChanges: Sendable {
     private struct Sight: Equatable {

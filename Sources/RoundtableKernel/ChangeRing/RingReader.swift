@@ -36,7 +36,7 @@ package struct RingReader: Equatable, Sendable {
         isRunning: (OwnerWord) -> Bool,
         report: (News) -> Void
     ) -> Nanoseconds? {
-        // Rule R3 requires this order.
+        // Rule R3 requires this order: each commit that the counter counts then has its record, or never will.
         let start = counter
         let reached = readCounter()
         let first = readLast()

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Another program checkpoints instead of the participants (rule K13).
+/// Another program checkpoints instead of the participants (rule K13). Otherwise that program may have to copy the whole database.
 extension ControlBlock {
     /// The longest lease of an external checkpointer, in ns.
     package static let longestExternalLease: Nanoseconds = 10_000_000_000

@@ -53,6 +53,7 @@ extension ControlBlock {
             startTime: isFilled ? slot[.startTime] : 0,
             namespace: isFilled ? slot[.namespace] : reader.namespace
         )
+        // The pid is asked before the lock, because a child of `fork` may keep the lock of a dead parent.
         var liveness = identity.liveness(seenFrom: reader)
         if !isFilled {
             // The owner's namespace is unknown as well, so its pid proves nothing against a lock that is held.

@@ -2,7 +2,7 @@
 ///
 /// It has no access to shared memory or to a clock. Each `Action` is one access to shared memory, one question to the
 /// system, or one wait. `TurnTaker` carries the action out and answers with an `Event`. The model test carries the same
-/// actions out in every interleaving. The machine implements rules T1–T11 of `docs/PROTOCOL.md`.
+/// actions out in every interleaving. The machine implements rules T1–T10 of `docs/PROTOCOL.md`, and rule T11.
 ///
 /// ```
 ///          acquire                                   swap won
@@ -211,6 +211,9 @@ extension TurnMachine {
 }
 
 // MARK: - In the queue
+
+// Rule T11: At its deadline, which is its own choice, a waiter leaves the queue, and asks SQLite once. If that is busy too, the error is
+// `SQLITE_BUSY`.
 
 extension TurnMachine {
     private mutating func nextOfQueueing(_ event: Event) -> Action? {

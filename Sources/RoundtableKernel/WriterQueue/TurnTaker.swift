@@ -198,6 +198,8 @@ package final class TurnTaker {
             lastTicket = ticket
             return .ticket(ticket)
         case .enqueue(let ticket):
+            // A waiter queues before it looks at the turn word, and a holder swaps the word before it looks at the queue (rule T1). So one
+            // of them sees the other.
             slot[.waitingSince] = queuedSince
             slot.ticket.pointee.store(ticket, ordering: .sequentiallyConsistent)
             block.raiseWaitingBit(slot.index)
