@@ -43,7 +43,6 @@ let package = Package(
         .library(name: "RoundtableFiles", targets: ["RoundtableFiles"]),
         .library(name: "RoundtableJobs", targets: ["RoundtableJobs"]),
         .library(name: "RoundtableService", targets: ["RoundtableService"]),
-        .library(name: "RoundtableC", targets: ["CRoundtable", "RoundtableC"]),
         // For programs in other languages: `make loadable` builds it, and names it as SQLite wants.
         .library(name: "RoundtableLoadable", type: .dynamic, targets: ["RoundtableLoadable"]),
         .library(name: "RoundtableTestKit", targets: ["RoundtableTestKit"]),
@@ -125,11 +124,6 @@ let package = Package(
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: service),
                 .product(name: "Tracing", package: "swift-distributed-tracing", condition: service),
             ] + sql
-        ),
-        .target(name: "CRoundtable"),
-        .target(
-            name: "RoundtableC",
-            dependencies: ["CRoundtable", "Roundtable", .product(name: "GRDB", package: "GRDB.swift")]
         ),
         // The loadable extension: neither GRDB nor SQLite, because its host has a SQLite of its own.
         .target(name: "CRoundtableLoadable"),
@@ -240,11 +234,6 @@ let package = Package(
             ],
             path: "Proof/roundtable-torture"
         ),
-        .executableTarget(
-            name: "roundtable-c-peer",
-            dependencies: ["CRoundtable", "RoundtableC", .product(name: "GRDBSQLite", package: "GRDB.swift")],
-            path: "Proof/roundtable-c-peer"
-        ),
         // The server of the tests of RoundtableService.
         .executableTarget(
             name: "roundtable-service-peer",
@@ -276,7 +265,7 @@ let package = Package(
         ),
         unitTests(
             of: "RoundtableCore",
-            and: ["CRoundtable", "RoundtableC", "RoundtableFiles", "RoundtableKernel"] + features
+            and: ["RoundtableFiles", "RoundtableKernel"] + features
         ),
         unitTests(of: "RoundtableHistory", and: ["RoundtableTables"]),
         unitTests(of: "RoundtableRoles", and: ["RoundtableKernel"]),
@@ -313,7 +302,7 @@ let package = Package(
             dependencies: [
                 "Roundtable", "RoundtableJobs", "RoundtableKernel", "RoundtableTestBasics", "RoundtableTestSupport",
                 "RoundtableReplication", "RoundtableTool", "RoundtableToolSupport",
-                "roundtable-peer", "roundtable-c-peer", "roundtable-torture",
+                "roundtable-peer", "roundtable-torture",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
             ]
@@ -348,7 +337,7 @@ if Context.environment["ROUNDTABLE_LIBRARY_ONLY"] != nil {
         "CRoundtableShims", "RoundtableKernel", "RoundtableFiles", "RoundtableCore", "RoundtableTables",
         "RoundtableGate", "RoundtableHistory", "RoundtableDerived", "RoundtableDelivery", "RoundtableRoles",
         "RoundtableDiagnostics", "Roundtable", "RoundtableJobs",
-        "CRoundtable", "RoundtableC", "CRoundtableTestShims", "CRoundtableTestSupport", "RoundtableProcesses",
+        "CRoundtableTestShims", "CRoundtableTestSupport", "RoundtableProcesses",
         "RoundtableTestKit", "RoundtableTrials", "RoundtableTestBasics", "RoundtableTestSupport",
         "RoundtableUnitSupport",
         "RoundtableGateTests", "RoundtableCoreTests", "RoundtableHistoryTests", "RoundtableDerivedTests",

@@ -10,7 +10,7 @@ touched=$({ git diff --no-renames --name-only HEAD; git ls-files --others --excl
 
 # The tests of a module are in the target that is named after it, but for these.
 targets=$(sed -nE 's#^(Sources|Tool|Proof|Tests)/([^/]+)/.*#\2#p' <<<"$touched" | sed -E '
-    s/^(Roundtable|RoundtableC|CRoundtable)$/RoundtableCore/
+    s/^Roundtable$/RoundtableCore/
     s/^CRoundtableShims$|^RoundtableModels$/RoundtableKernel/
     s/^RoundtableTables$/RoundtableHistoryTests\
 RoundtableDerived/

@@ -29,7 +29,6 @@ ROOT = Path(__file__).resolve().parent.parent
 GUIDES = [ROOT / "docs" / "guides" / "Troubleshooting.md"]
 # Files whose texts become part of errors, or of SharedDatabase.uncoordinatedReason.
 TEXTS = [
-    "RoundtableC/Reporting.swift",
     "RoundtableCore/Inspection/ForbiddenFile.swift",
     "RoundtableCore/Connections/ForeignCompanions.swift",
     "RoundtableCore/Inspection/LockHolders/DatabaseError+LockHolder.swift",
@@ -44,7 +43,7 @@ TEXTS = [
 # The targets of the tool, whose folder is Tool.
 TOOL = {"RoundtableReplication", "RoundtableTool", "RoundtableToolSupport"}
 # Functions that make an error of a reason.
-REASONS = ["invalid", "refusal", "SaltFileError", "MissingArgument", "FleetError", "RecordedHistoryError", "SuspensionPoliceError"]
+REASONS = ["invalid", "refusal", "SaltFileError", "FleetError", "RecordedHistoryError", "SuspensionPoliceError"]
 # Clauses that say what to do begin with one of these verbs.
 STEPS = """accept add apply ask attach begin build call change check choose close commit continue convert copy correct create declare decode delete detach do drop
 empty enable end export finish fix follow free give install judge keep leave let limit link look lower make mount move name open pass perhaps promote publish
@@ -312,7 +311,7 @@ def check():
     if len(messages) < 100 or len(cases) < 50 or len(quoted) < 20:
         problems.append(
             f"only {len(messages)} messages, {len(cases)} cases and {len(quoted)} rows were found: this script does not understand them any more")
-    missing = {"Roundtable", "RoundtableC", "RoundtableFiles", "RoundtableJobs", "RoundtableService", "RoundtableTestKit"} | TOOL
+    missing = {"Roundtable", "RoundtableFiles", "RoundtableJobs", "RoundtableService", "RoundtableTestKit"} | TOOL
     missing -= set(targets())
     if missing:
         problems.append(f"Package.swift: the targets {', '.join(sorted(missing))} were not found: this script does not understand the manifest any more")

@@ -74,7 +74,7 @@ for target in ios18.0 ios18.0-simulator ios18.0-macabi macosx15.0 xros2.0 tvos18
     refused "$target" "$stubs/Refused/refused.c" clang_for "$target" -ferror-limit=0 "$stubs/Refused/refused.c" || status=1
 done
 for target in ios18.0 macosx15.0 xros2.0; do
-    for folder in Sources/CRoundtable Proof/CRoundtableTestShims Proof/CRoundtableTestSupport Proof/CRoundtableCheckpointVFS; do compile_c "$target" "$folder"; done
+    for folder in Proof/CRoundtableTestShims Proof/CRoundtableTestSupport Proof/CRoundtableCheckpointVFS; do compile_c "$target" "$folder"; done
 done
 compile_c macosx15.0 Sources/CRoundtableLoadable -Wno-missing-field-initializers
 

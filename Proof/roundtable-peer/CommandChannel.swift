@@ -14,15 +14,21 @@ final class CommandChannel {
     /// Waits for the next command, and returns it. At the end of the input, it ends the process.
     func next() -> PeerCommand {
         while true {
+            let line = nextLine()
+            do {
+                return try JSONDecoder().decode(PeerCommand.self, from: line)
+            } catch {
+                reply(PeerReply(.failed, message: "not a command: \(String(decoding: line, as: UTF8.self))"))
+            }
+        }
+    }
+
+    /// Waits for the next line, and returns it. At the end of the input, it ends the process.
+    func nextLine() -> Data {
+        while true {
             if let end = input.firstIndex(of: UInt8(ascii: "\n")) {
-                let line = Data(input[..<end])
-                input.removeSubrange(...end)
-                do {
-                    return try JSONDecoder().decode(PeerCommand.self, from: line)
-                } catch {
-                    reply(PeerReply(.failed, message: "not a command: \(String(decoding: line, as: UTF8.self))"))
-                    continue
-                }
+                defer { input.removeSubrange(...end) }
+                return Data(input[..<end])
             }
             var buffer = [UInt8](repeating: 0, count: 4096)
             let count = read(0, &buffer, buffer.count)
@@ -43,7 +49,14 @@ final class CommandChannel {
         let encoder = JSONEncoder()
         encoder.outputFormatting = .withoutEscapingSlashes
         guard let data = try? encoder.encode(reply) else { preconditionFailure("a reply is always JSON") }
-        let line = [UInt8](data) + [UInt8(ascii: "\n")]
+        send([UInt8](data))
+    }
+
+    func reply(_ text: String) { send([UInt8](text.utf8)) }
+
+    /// Writes a line.
+    private func send(_ text: [UInt8]) {
+        let line = text + [UInt8(ascii: "\n")]
         var written = 0
         while written < line.count {
             let count = line.withUnsafeBytes { write(1, $0.baseAddress! + written, line.count - written) }

@@ -40,8 +40,8 @@ func errorOfForkedChild(_ database: SharedDatabase) throws -> String {
                 try database.writeWithoutTransaction { try $0.execute(sql: "DELETE FROM entry") }
             },
             outcome("read") { _ = try database.read { try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM entry") } },
-            outcome("beginTurn") { try handle.beginTurn() },
-            // A detach in the child must fail, because it would free the parent's slot.
+            outcome("withTurn") { try handle.withTurn {} },
+            // A detach in the child must fail, because the connection is the parent's.
             outcome("detach") { try handle.detach() },
             outcome("close") { try database.close() },
             outcome("open") { _ = try SharedDatabase.open(at: url, schema: .unmanaged, as: "child") as SharedDatabase },

@@ -6,9 +6,9 @@ import RoundtableKernel
 // as outside while observers are notified, and again as inside before it takes a further lock. Value observations that may write enter, and
 // wait while the gate is closed.
 
-// Rule F4: No step begins behind a gate that is closing or closed: no checkpoint, in the background (K4, K5), by a writer in need (K6) or
-// at the end of a raw handle's turn (U8), and no statement of an observer that writes. What has begun before is inside (F2), and is waited
-// for. A turn is given up when the write inside has committed or ended, and is not left lingering.
+// Rule F4: No step begins behind a gate that is closing or closed: no checkpoint, in the background (K4, K5) or by a writer in
+// need (K6), and no statement of an observer that writes. What has begun before is inside (F2), and is waited for. A turn is given up when
+// the write inside has committed or ended, and is not left lingering.
 
 // Rule F6: The participant's slot has the state *suspended* from the time when no access is inside of the closed gate, until it opens.
 // Others may show it. Nothing is decided by it.

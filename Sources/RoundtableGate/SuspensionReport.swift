@@ -22,9 +22,8 @@ public struct SuspensionReport: Sendable, Equatable, Codable {
     /// An access that ran when the database was to be suspended.
     public struct Access: Sendable, Equatable, Codable {
         public enum Kind: String, Sendable, Codable {
+            /// `write` stands also for the turn of a raw handle.
             case write, opening, closing, checkpoint, read
-            /// The turn of a raw handle.
-            case turn
         }
         public let kind: Kind
         /// Where the access began, as `File.swift:12`; nil when that is not known.

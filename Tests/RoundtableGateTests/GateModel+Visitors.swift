@@ -45,7 +45,8 @@ extension GateModel {
         switch threads[index].kind {
         case .write: go(index, machine.mustNotCommit ? .leaving(.rolledBack) : .committing)
         case .opening: go(index, .leaving(machine.mustNotCommit ? .rolledBack : nil))
-        case .turn: go(index, .leaving(machine.mustNotCommit ? .partly : nil))
+        // It stands for a write of several transactions.
+        case .read: go(index, .leaving(machine.mustNotCommit ? .partly : nil))
         case .closing: go(index, .abandoning)
         default: go(index, .leaving(nil))
         }

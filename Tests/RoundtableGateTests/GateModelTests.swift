@@ -74,7 +74,7 @@ import Testing
     private static let scenarios = [
         Scenario(.write, .write, requesters: [.suspend, .resume]),
         Scenario(.write, .checkpoint, requesters: [.suspend, .resume]),
-        Scenario(.turn, .opening, requesters: [.suspend, .resume]),
+        Scenario(.read, .opening, requesters: [.suspend, .resume]),
         Scenario(.write, .closing, requesters: [.suspend, .resume]),
         Scenario(.checkpoint, .closing, requesters: [.suspend], [.resume]),
         Scenario(.opening, requesters: [.suspend], [.stop, .endStop]),
@@ -96,7 +96,7 @@ import Testing
             Scenario(.checkpoint, protected: .write, isOfAll: true),
             Scenario(.write, .checkpoint, refusals: 1, givesNotices: false),
             Scenario(.write, .write, refusals: 2, givesNotices: false),
-            Scenario(.turn, expires: .writes, refusals: 1, givesNotices: false),
+            Scenario(.read, expires: .writes, refusals: 1, givesNotices: false),
             Scenario(.opening, protected: .write, refusals: 2, givesNotices: false),
         ]
         + (isLongRun
@@ -105,7 +105,7 @@ import Testing
                 Scenario(protected: .write, expires: .protection),
                 Scenario(protected: .write, expires: .writes),
                 Scenario(protected: .opening, resumes: true, expires: .protection),
-                Scenario(protected: .turn, isOfAll: true, resumes: true, expires: .protection),
+                Scenario(protected: .read, isOfAll: true, resumes: true, expires: .protection),
                 Scenario(protected: .closing, expires: .protection),
                 Scenario(.write, protected: .write),
                 Scenario(.write, expires: .writes, refusals: 1, givesNotices: false),

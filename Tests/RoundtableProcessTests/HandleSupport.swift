@@ -2,8 +2,8 @@ import Foundation
 import RoundtableTestSupport
 import Testing
 
-/// The program in C, `roundtable-c-peer`, which writes by a raw handle.
-final class CPeer {
+/// A peer that writes by a raw handle: see `HandlePeer`.
+final class RawPeer {
     let name: String
     let process: ChildProcess
     private let session: ProgramSession
@@ -50,14 +50,14 @@ final class CPeer {
 }
 
 extension PeerFleet {
-    /// Starts the program in C. The database must be there, with the peers' schema.
-    func spawnC(_ name: String) throws -> CPeer {
+    /// Starts a peer with a raw handle. The database must be there, with the peers' schema.
+    func spawnRaw(_ name: String) throws -> RawPeer {
         let progress = folder.appendingPathComponent("\(name).progress").path
         let process = try spawn(
-            program: Self.program(named: "roundtable-c-peer"),
-            arguments: [database.path, name, progress]
+            program: Self.program(named: "roundtable-peer"),
+            arguments: ["handle", database.path, name, progress]
         )
-        return try CPeer(name: name, process: process, progressPath: progress)
+        return try RawPeer(name: name, process: process, progressPath: progress)
     }
 }
 

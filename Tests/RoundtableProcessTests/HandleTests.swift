@@ -5,18 +5,18 @@ import RoundtableTestSupport
 import Testing
 
 extension ProcessTests {
-    /// A program in C that writes by a raw handle, among programs that use `SharedDatabase` (rules U).
+    /// A program that writes by a raw handle, among programs that use `SharedDatabase` (rules U).
     @Suite struct RawHandles {
         typealias Fate = FrozenHolders.Fate
 
         /// Turns are shared equally with it, within the bounds of `Fairness.sharesAreEqual` (rule U1).
         ///
-        /// A slice is of time: all transactions take equally long, since a program in C is faster than ours in a debug build.
+        /// A slice is of time: all transactions take equally long.
         @Test(.long(), .timeLimit(.minutes(1)))
         func sharesAreEqual() throws {
             try PeerFleet.runTimed(inMemory: true) { fleet, trial in
                 let peers = try fleet.spawnOpen(7)
-                let program = try fleet.spawnC("c")
+                let program = try fleet.spawnRaw("raw")
                 for peer in peers { try peer.send(.writeLoop(WriteLoad(seconds: 5, transaction: 0.5))) }
                 try program.send("loop 5 0.5")
                 let reports = try peers.map { try $0.report() }
@@ -27,7 +27,7 @@ extension ProcessTests {
                 let fairness = jainIndex(commits)
                 let longest = waits.map { $0[0] }.max() ?? 0
                 let third = waits.map { $0[2] }.max() ?? 0
-                print("7 and a C program: Jain \(fairness), longest waits \(longest), \(third) ms; \(commits)")
+                print("7 and a raw handle: Jain \(fairness), longest waits \(longest), \(third) ms; \(commits)")
                 #expect(fairness >= 0.99, "\(commits)")
                 trial.expect("longest wait", longest, atMost: 100)
                 trial.expect("third longest wait", third, atMost: 50)
@@ -42,7 +42,7 @@ extension ProcessTests {
         func turnWithoutTransaction(fate: Fate) throws {
             try PeerFleet.runTimed(inMemory: true) { fleet, trial in
                 let others = try fleet.spawnOpen(3)
-                let program = try fleet.spawnC("c")
+                let program = try fleet.spawnRaw("raw")
                 #expect(try program.call("hold turn") == "held")
                 for peer in others { try peer.send(.writeLoop(WriteLoad(seconds: 30))) }
                 switch fate {
@@ -53,7 +53,7 @@ extension ProcessTests {
                 let reports = try others.map { try $0.stopLoop() }
                 for (peer, report) in zip(others, reports) { report.expectNoErrors(peer) }
                 let waits = reports.map { Array($0.longestWaits.prefix(3)) }
-                print("C program \(fate): waits \(waits) ms")
+                print("raw handle \(fate): waits \(waits) ms")
                 for wait in waits {
                     trial.expect("longest wait", wait[0], atMost: 150)
                     trial.expect("second longest wait, delayed more than once", wait[1], atMost: 50)
@@ -76,7 +76,7 @@ extension ProcessTests {
         @Test(.timeLimit(.minutes(1))) func theFilesAreLostAndItCloses() throws {
             try PeerFleet.run { fleet in
                 try fleet.spawnOpen("first").call(.close)
-                let program = try fleet.spawnC("c")
+                let program = try fleet.spawnRaw("raw")
                 #expect(try program.call("write") == "written")
                 try fleet.expectNothingLost { try program.call("close") }
             }
@@ -88,14 +88,14 @@ extension ProcessTests {
             try PeerFleet.runTimed { fleet, trial in
                 let other = try fleet.spawnOpen("other", options: PeerOptions(busyTimeout: 600))
                 let patient = try fleet.spawnOpen("patient", options: PeerOptions(busyTimeout: 20_000))
-                let program = try fleet.spawnC("c")
+                let program = try fleet.spawnRaw("raw")
                 #expect(try program.call("hold transaction") == "held")
                 try program.process.stop()
                 try patient.send(.write(rows: 1))
                 let reply = try other.attempt(.write(rows: 1))
                 let message = reply.message ?? ""
                 #expect(reply.outcome == .failed && (reply.code ?? 0) & 0xFF == 5, "not SQLITE_BUSY: \(message)")
-                #expect(message.contains("'c' (pid \(program.process.pid)) has been writing for"), "\(message)")
+                #expect(message.contains("'raw' (pid \(program.process.pid)) has been writing for"), "\(message)")
                 #expect(message.contains("it is stopped (SIGSTOP)"), "\(message)")
                 let resumed = ContinuousClock.now
                 switch fate {
@@ -106,7 +106,7 @@ extension ProcessTests {
                     try program.process.killAndReap()
                 }
                 #expect(try patient.reply().outcome == .done)
-                trial.expect("after the C program", (ContinuousClock.now - resumed) / .milliseconds(1), atMost: 150)
+                trial.expect("after the raw handle", (ContinuousClock.now - resumed) / .milliseconds(1), atMost: 150)
                 try other.call(.write(rows: 1))
                 let ledger = try Ledger(of: fleet.database)
                 ledger.expectEverything(acknowledgedBy: fleet.peers)
@@ -122,11 +122,11 @@ extension ProcessTests {
                 let others = try fleet.spawnOpen(3)
                 let observer = try fleet.spawnObserver("observer")
                 for peer in others { try peer.send(.writeLoop(WriteLoad(seconds: 60))) }
-                var dead: [CPeer] = []
+                var dead: [RawPeer] = []
                 for round in 1...(isLongRun ? 100 : 15) {
-                    let program = try fleet.spawnC("c-\(round)")
+                    let program = try fleet.spawnRaw("raw-\(round)")
                     try program.send("loop 60 0")
-                    try eventually("the C program commits") { program.acknowledged >= 1 }
+                    try eventually("the raw handle commits") { program.acknowledged >= 1 }
                     usleep(.random(in: 0...30_000, using: &random))
                     try program.process.killAndReap()
                     dead.append(program)
@@ -146,7 +146,7 @@ extension ProcessTests {
         func observersAreNotified() throws {
             try PeerFleet.runTimed { fleet, trial in
                 let observer = try fleet.spawnObserver("observer")
-                let program = try fleet.spawnC("c")
+                let program = try fleet.spawnRaw("raw")
                 var delays: [Double] = []
                 for row in 1...50 {
                     let requested = MonotonicClock.now
@@ -158,16 +158,16 @@ extension ProcessTests {
                 let changes = try observer.changes
                 #expect(changes.count == 50)
                 for change in changes {
-                    #expect(change.author == "c" && change.pid == program.process.pid && !change.isOwn, "\(change)")
+                    #expect(change.author == "raw" && change.pid == program.process.pid && !change.isOwn, "\(change)")
                     #expect(change.detail == "commit" && change.tables == ["entry"], "\(change)")
                 }
                 delays.sort()
-                print("C commit to a fresh value: median \(delays[25]), longest \(delays[49]) ms")
+                print("commit of a raw handle to a fresh value: median \(delays[25]), longest \(delays[49]) ms")
                 trial.expect("median delay", delays[25], atMost: 20)
                 #expect(try program.call("write anything") == "written")
                 try observer.waitForChange(51)
                 let last = try observer.changes.last
-                #expect(last?.author == "c" && last?.tables == ["*"], "\(last as Any)")
+                #expect(last?.author == "raw" && last?.tables == ["*"], "\(last as Any)")
             }
         }
 
@@ -176,8 +176,8 @@ extension ProcessTests {
         func deathBeforeAnnouncing() throws {
             try PeerFleet.run { fleet in
                 let observer = try fleet.spawnObserver("observer")
-                let program = try fleet.spawnC("c")
-                try program.send("commit and die")
+                let program = try fleet.spawnRaw("raw")
+                try program.send("commit-and-die")
                 #expect(try program.process.waitForExit() == .status(3))
                 try observer.waitForChange(1)
                 try observer.waitForValue(1)
@@ -187,33 +187,7 @@ extension ProcessTests {
             }
         }
 
-        /// The program is notified of the commits of other participants, by the tables that they wrote.
-        @Test(.timeLimit(.minutes(1)))
-        func seesOtherParticipants() throws {
-            try PeerFleet.run { fleet in
-                let peer = try fleet.spawnOpen("other")
-                let program = try fleet.spawnC("c")
-                #expect(try program.call("rows 20") == "waiting")
-                for _ in 0..<20 { try peer.call(.write(rows: 1)) }
-                #expect(try program.receive() == "20 1 0")
-                #expect(try program.call("close") == "closed")
-                #expect(try fleet.participants().filter { $0.liveness != .dead }.map(\.author) == ["other"])
-            }
-        }
-
-        /// Each mistake has a code of its own, and leaves things as they were.
-        @Test(.timeLimit(.minutes(1)))
-        func mistakesInC() throws {
-            try PeerFleet.run { fleet in
-                let peer = try fleet.spawnOpen("other")
-                let program = try fleet.spawnC("c")
-                #expect(try program.call("misuse") == "as expected")
-                try peer.call(.write(rows: 1))
-                #expect(try program.call("write") == "written")
-            }
-        }
-
-        /// What the guide shows in C is C, and what it calls is there.
+        /// What the guide shows in C is C, and what it calls is in SQLite's header.
         @Test(.enabled(if: hasCompiler, "no C compiler"))
         func theGuidesExampleCompiles() throws {
             let package = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
@@ -226,10 +200,9 @@ extension ProcessTests {
             try PeerFleet.run { fleet in
                 let source = fleet.folder.appendingPathComponent("example.c")
                 try example.components(separatedBy: "```")[0].write(to: source, atomically: true, encoding: .utf8)
-                let header = package.appendingPathComponent("Sources/CRoundtable/include").path
                 let compiler = try fleet.spawn(
                     program: Self.compiler,
-                    arguments: ["-std=c11", "-Wall", "-Werror", "-fsyntax-only", "-I", header, source.path]
+                    arguments: ["-std=c11", "-Wall", "-Werror", "-fsyntax-only", source.path]
                 )
                 #expect(try compiler.waitForExit(within: .seconds(30)) == .status(0), "\(compiler.errorText)")
             }

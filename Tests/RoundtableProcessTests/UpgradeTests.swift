@@ -6,7 +6,7 @@ import RoundtableTestSupport
 import Testing
 
 extension ProcessTests {
-    /// Programs of two versions have a database open, and the newer one migrates it under load (rules S8 to S14).
+    /// Programs of two versions have a database open, and the newer one migrates it under load (rules S8–S11, S13, S14).
     @Suite struct Upgrades {
         private static let upgrades = isLongRun ? 20 : 4
         private static let processes = 3

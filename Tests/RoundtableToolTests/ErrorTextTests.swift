@@ -21,7 +21,7 @@ import Testing
         EncryptionError.unknownHeader(path: path),
         ContentReplacementError.encrypted(path: path),
         RawHandleError.readOnly(path: path),
-        RawHandleError.noTurn(path: path),
+        RawHandleError.detached(path: path),
         DerivedTableError.building(path: path, name: "inbox", done: 1, total: 2),
         DerivedTableError.newerFormat(path: path, format: 2),
         DerivedTableError.notRegistered(path: path, name: "inbox"),

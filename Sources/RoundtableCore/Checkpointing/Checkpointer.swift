@@ -12,7 +12,6 @@ final class Checkpointer: @unchecked Sendable {
     /// How long a step within a turn waits for readers, in each of two waits, and for another step of this participant.
     static let budget: Nanoseconds = 40_000_000
     private static let way: Nanoseconds = 100_000
-    private static let handleInterval: Nanoseconds = 5_000_000
 
     private enum Phase: Equatable {
         case idle
@@ -33,7 +32,6 @@ final class Checkpointer: @unchecked Sendable {
         /// The failure of the last attempt.
         var failure: ControlBlock.CheckpointFailure?
         /// When a raw handle last requested a checkpoint.
-        var lastHandleRequest: Nanoseconds = 0
         /// Whether a look is scheduled at a WAL that other participants have written.
         var willStepIn = false
     }
@@ -94,8 +92,8 @@ final class Checkpointer: @unchecked Sendable {
     /// Records what the WAL hook reports.
     func noteCommit(framesInWAL: Int) { self.framesInWAL = framesInWAL }
 
-    /// Called when the writer has opened another connection.
-    func writerDidOpen(_ db: Database) { framesInWAL = WalIndex(db)?.frames?.committed ?? 0 }
+    /// Called when the writer has opened another connection, or another connection has written with its turn.
+    func lookAtWAL(_ db: Database) { framesInWAL = WalIndex(db)?.frames?.committed ?? 0 }
 
     /// Whether the WAL has become so long that the writer must checkpoint it within its turn (rule K6).
     func isWriterInNeed(_ db: Database) -> Bool {
@@ -144,31 +142,6 @@ final class Checkpointer: @unchecked Sendable {
         if gate.isClosed { return beginWhenOpen() }
         guard participant?.takeCheckpointing(at: MonotonicClock.now) != false else { return }
         begin()
-    }
-
-    // Rule U8: A raw handle's connection has no automatic checkpoint of SQLite's: it is turned off when the handle is made, where SQLite's
-    // own is on, so that no hook of the owner's is replaced. Before the turn is given up, K6 is done where it is due; afterwards K2.
-
-    /// Checkpoints for a raw handle, on its thread and with its turn (rule U8). Does nothing if more frames are left than should be
-    /// copied while all writers wait.
-    func helpHandle(_ frames: WalIndex.Frames) {
-        guard ownLimits?.needsWriter(frames) == true, let limits = limitsAtHand, frames.uncopied <= limits.longest,
-            !isPausing({ $0.isShared(at: $1, $2) })
-        else { return }
-        _ = stepWithinTurn()
-        participant?.block.count(.checkpointsByWriters)
-    }
-
-    /// Whether a checkpoint should begin (rule K2), as far as that is known outside of the writer's queue. Returns true at most once
-    /// every 5 ms, because the writer's queue may be busy and must not fill up with requests.
-    func wantsCheckpoint(_ frames: WalIndex.Frames) -> Bool {
-        guard ownLimits?.wantsCheckpoint(frames) == true, limitsAtHand != nil else { return false }
-        let now = MonotonicClock.now
-        return state.withLock { state in
-            guard state.phase == .idle, now &- state.lastHandleRequest >= Self.handleInterval else { return false }
-            state.lastHandleRequest = now
-            return true
-        }
     }
 
     /// Whether a checkpoint is due after commits of other participants (rule K2). It is quick, because it is called for each of them.

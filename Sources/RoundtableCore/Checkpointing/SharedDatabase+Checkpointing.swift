@@ -126,7 +126,7 @@ extension SharedDatabase {
     func checkpointSoon() {
         writer.soon { [weak self] db in
             guard let checkpointer = self?.writer.checkpointer else { return }
-            checkpointer.writerDidOpen(db)
+            checkpointer.lookAtWAL(db)
             checkpointer.beginIfNeeded(db)
         }
     }

@@ -32,6 +32,9 @@ struct RawConnection: @unchecked Sendable {
     /// Whether no statement of the connection reads or writes.
     var isIdle: Bool { sqlite3_txn_state(pointer, nil) == SQLITE_TXN_NONE }
 
+    /// Ends a transaction, unless a statement of it is still running.
+    func rollBack() { sqlite3_exec(pointer, "ROLLBACK", nil, nil, nil) }
+
     /// May be called from any thread while the connection is open.
     func interrupt() { sqlite3_interrupt(pointer) }
 
@@ -69,18 +72,6 @@ struct RawConnection: @unchecked Sendable {
 
     func text(_ sql: String) -> String? { first(sql) { sqlite3_column_text($0, 0).map { String(cString: $0) } } ?? nil }
 
-    /// The first column of all rows; empty when the statement cannot be compiled.
-    func texts(_ sql: String) -> [String] {
-        var statement: OpaquePointer?
-        guard sqlite3_prepare_v2(pointer, sql, -1, &statement, nil) == SQLITE_OK, let statement else { return [] }
-        defer { sqlite3_finalize(statement) }
-        var texts: [String] = []
-        while sqlite3_step(statement) == SQLITE_ROW {
-            if let text = sqlite3_column_text(statement, 0) { texts.append(String(cString: text)) }
-        }
-        return texts
-    }
-
     /// Runs `body` with the first row of a statement. The statement is not kept, because the owner could then not close the connection.
     private func first<T>(_ sql: String, _ body: (OpaquePointer) -> T) -> T? {
         var statement: OpaquePointer?
@@ -90,15 +81,6 @@ struct RawConnection: @unchecked Sendable {
     }
 
     // MARK: The wal-index
-
-    /// Runs `body` while no connection writes, this one included.
-    ///
-    /// - returns: nil when a connection writes; `body` is not run then.
-    @discardableResult
-    func whileNobodyWrites<T>(_ body: (WalIndex) -> T) -> T? {
-        // SQLite grants a connection the lock that it already holds, so `isInTransaction` is checked first.
-        withWalIndex { index in isInTransaction ? nil : index.whileNobodyWrites { body(index) } } ?? nil
-    }
 
     /// Runs `body` with the wal-index, holding the mutex of the connection if it has one, as SQLite does.
     func withWalIndex<T>(_ body: (WalIndex) throws -> T) rethrows -> T? {

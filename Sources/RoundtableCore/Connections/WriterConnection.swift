@@ -16,6 +16,8 @@ package final class WriterConnection: @unchecked Sendable {
     /// The connection that may be interrupted; nil when it is about to close. It is separate from `link`, because `link` is
     /// locked as long as a connection is being opened.
     let interruptible: Mutex<DatabaseQueue?>
+    /// The connection of a raw handle that has the turn (rule U1).
+    let borrower = Mutex<RawConnection?>(nil)
     let openConnection: @Sendable () throws -> DatabaseQueue
     let observers = AddedObservers()
     let path: String
@@ -187,7 +189,7 @@ package final class WriterConnection: @unchecked Sendable {
             )
             if recorder.install(in: db, hook: walHook) { writeTransaction.recorder = recorder }
             self.recorder = recorder
-            checkpointer?.writerDidOpen(db)
+            checkpointer?.lookAtWAL(db)
         }
     }
 
@@ -257,7 +259,7 @@ package final class WriterConnection: @unchecked Sendable {
         isClosing = false
         lastDataVersion = nil
         lastSchemaVersion = nil
-        checkpointer?.writerDidOpen(db)
+        checkpointer?.lookAtWAL(db)
         writeTransaction.install(in: db)
         writeTransaction.recorder = recorder?.install(in: db, hook: walHook) == true ? recorder : nil
         observers.addAll(to: db)

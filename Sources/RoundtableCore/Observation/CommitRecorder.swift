@@ -16,20 +16,22 @@ final class CommitRecorder {
         let touched: TouchedTables
         /// Whether the change ring has a record of it.
         let isPublished: Bool
+        /// Whether another connection of this process has made it, so that GRDB has not notified the writer's observers.
+        var isElsewhere = false
 
         var tables: DatabaseChange.Tables { touched.changed }
     }
 
     private let participant: () -> Participant?
-    private weak var follower: (any CommitFollower)?
+    weak var follower: (any CommitFollower)?
     private var connection: OpaquePointer?
-    private var index: WalIndex?
-    private var publisher: ChangePublisher?
+    var index: WalIndex?
+    var publisher: ChangePublisher?
     private var isHooked = false
 
     /// Swift does not check that accesses to it are exclusive: such checks were 6 % of a small write. No access calls code that has
     /// another.
-    @exclusivity(unchecked) private var tables = TouchedTables()
+    @exclusivity(unchecked) var tables = TouchedTables()
     /// The value of the commit counter after the commit in progress; nil when there is none.
     private var expected: UInt32?
     private var hasCommittedAside = false
@@ -38,7 +40,9 @@ final class CommitRecorder {
     private var isAsideUnknown = false
     /// The tables of the commits since `takeCommitted()`, for the database whose turns this one takes; nil without commits.
     private var committed: DatabaseChange.Tables?
-    private let keepsCommitted: Bool
+    let keepsCommitted: Bool
+    /// The tables that a write to some tables may change, for the present schema.
+    var tablesByNames: [Set<String>: TouchedTables] = [:]
     private var hasChangedSchema = false
     /// The commit counter up to which the schema is known. Statements that were compiled for that schema report all tables that they may
     /// write. A later commit of another connection may have added a trigger.
@@ -131,7 +135,10 @@ final class CommitRecorder {
     func lookedAtSchema(at counter: UInt32?) { knownUpTo = counter }
 
     /// Reads which tables are shadow tables. Call it on the connection's queue when the schema may have changed.
-    func learnSchema(_ db: Database) throws { tables.shadows = try TouchedTables.shadows(db) }
+    func learnSchema(_ db: Database) throws {
+        tablesByNames = [:]
+        tables.shadows = try TouchedTables.shadows(db)
+    }
 
     /// Whether a statement of this turn may have changed the schema.
     var mayHaveChangedSchema: Bool { tables.isSchemaChanged }
@@ -184,7 +191,7 @@ final class CommitRecorder {
         return committed
     }
 
-    private func keep(_ changed: DatabaseChange.Tables) { committed = committed?.union(changed) ?? changed }
+    func keep(_ changed: DatabaseChange.Tables) { committed = committed?.union(changed) ?? changed }
 
     // MARK: Transactions
 
@@ -208,12 +215,17 @@ final class CommitRecorder {
         hasChangedSchema = hasChangedSchema || tables.isSchemaChanged
         // Of commits that are announced, it was known when they were made.
         if !isAnnouncing, knownUpTo != counter { tables.mayBeMore = true }
+        reserve(counter, tables.areUnknown ? nil : tables.names)
+    }
+
+    /// Reserves the record of the commit after `counter`, if there is a seat.
+    func reserve(_ counter: UInt32, _ names: [String]?) {
         guard let participant = participant(), participant.isSeated else {
             publisher = nil
             return
         }
         if publisher?.participant !== participant { publisher = ChangePublisher(participant) }
-        publisher?.reserve(counter: counter, tables: tables.areUnknown ? nil : tables.names, now: MonotonicClock.now)
+        publisher?.reserve(counter: counter, tables: names, now: MonotonicClock.now)
     }
 
     /// Called with the WRITE lock, before a commit of which SQLite calls no hook.
@@ -226,12 +238,9 @@ final class CommitRecorder {
 
     /// Reserves the record of such a commit, immediately before it.
     func willCommitUnseen() {
-        guard !hasReservedUnseen, let counter = index?.commitCounter?.value, let participant = participant(),
-            participant.isSeated
-        else { return }
-        if publisher?.participant !== participant { publisher = ChangePublisher(participant) }
-        publisher?.reserve(counter: counter, tables: nil, now: MonotonicClock.now)
-        hasReservedUnseen = true
+        guard !hasReservedUnseen, let counter = index?.commitCounter?.value else { return }
+        reserve(counter, nil)
+        hasReservedUnseen = publisher?.hasReserved == true
         unseenBefore = counter
     }
 

@@ -182,6 +182,7 @@ extension Observatory: CommitFollower {
         if !commit.isPublished { uncoordinated.add(counter: commit.counter, tables: commit.tables) }
         if commit.tables.isEmpty { return }
         state.withLock { $0.valueBridge }?.add(commit.tables)
+        if commit.isElsewhere { notifyWriter(commit.tables) }
     }
 }
 

@@ -14,17 +14,15 @@ import Synchronization
 // while something keeps it open. Until then writes are refused. A database that is no longer newer, such as one that was restored from a
 // backup, is written again, and that is reported.
 
-/// Detects that another program has applied migrations that this participant does not know, and applies the policy (rules S8–S14).
+/// Detects that another program has applied migrations that this participant does not know, and applies the policy (rules S8–S11, S13, S14).
 final class NewerSchemaWatch: Sendable {
     /// A value that changes with each migration that is applied (rule S8).
     struct Mark: Equatable {
         var schemaVersion: Int64?
         var lastMigration: String?
-
-        static let lastMigrationQuery = "SELECT identifier FROM main.grdb_migrations ORDER BY rowid DESC LIMIT 1"
     }
 
-    /// The schema as one connection, or one raw handle, has last seen it. Confined to where that connection or handle is used.
+    /// The schema as one connection has last seen it. Confined to where that connection is used.
     struct Sight {
         var mark: Mark?
         /// The migrations that the participant does not know, at that mark.
@@ -205,7 +203,7 @@ final class LastMigration {
     /// - throws: `SQLITE_PROTOCOL`.
     func identifier(_ db: Database) throws -> String? {
         if statement == nil {
-            let sql = NewerSchemaWatch.Mark.lastMigrationQuery
+            let sql = "SELECT identifier FROM main.grdb_migrations ORDER BY rowid DESC LIMIT 1"
             sqlite3_prepare_v3(db.sqliteConnection, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &statement, nil)
         }
         guard let statement else { return nil }

@@ -62,13 +62,12 @@ public final class SharedDatabase: Sendable {
     let announcements = Mutex(Announcements())
     let sharedCommits = SharedCommits()
     let waitingPriorities = WaitingPriorities()
-    let handles = RawHandles()
     /// The connections that suspensions and snapshots have given up.
     let closings = ConnectionClosings()
     /// Measures accesses for metrics.
     package let metering = Hook<any AccessMeter>()
     package let tracing = Hook<any WriteTracer>()
-    /// The companions of this database, in the order in which they are notified: the raw handles, then those of the features.
+    /// The companions of this database, in the order in which they are notified: those of the features.
     let companions: [any DatabaseCompanion]
     let features: [any DatabaseFeature]
     package let isClosed = Mutex(false)
@@ -85,7 +84,7 @@ public final class SharedDatabase: Sendable {
     ) {
         self.path = path
         self.features = features
-        companions = [handles] + features.compactMap(\.databaseCompanion)
+        companions = features.compactMap(\.databaseCompanion)
         self.author = author
         self.role = role
         lender = options.turnsOf
@@ -176,7 +175,7 @@ public final class SharedDatabase: Sendable {
         reporter.close()
     }
 
-    /// Closes all connections, including those of snapshots, detaches raw handles, and leaves the other participants.
+    /// Closes all connections, including those of snapshots, and leaves the other participants.
     ///
     /// Pending snapshot files are published first. This waits for running accesses to end. Later accesses throw `SQLITE_MISUSE`.
     ///
@@ -185,6 +184,7 @@ public final class SharedDatabase: Sendable {
     public func close() throws {
         try checkProcess()
         if isClosed.withLock({ $0 }) { return }
+        if writer.borrower.withLock({ $0 != nil }) { throw DatabaseError.inRawTurn(path) }
         let isWithinAccess = Access.current(to: self) != nil
         for companion in companions { try companion.databaseWillClose(isWithinAccess: isWithinAccess) }
         var hasBegun = false

@@ -1,6 +1,6 @@
 import RoundtableGate
 
-/// What lives as long as a database, and must know when it is suspended, resumed or closed: raw handles, publishers, the owner of an outbox. The
+/// What lives as long as a database, and must know when it is suspended, resumed or closed: publishers, the owner of an outbox. The
 /// database knows this role; `SharedDatabase.companions` has the list, and its order. It passes on what it learns of the gate.
 package protocol DatabaseCompanion: GateFollower {
     /// The program shuts down: writes that have not begun are refused from now on, for good.

@@ -30,7 +30,7 @@ extension SuspensionReport.Access.Kind {
     /// How to hold no lock for as long as this access did.
     fileprivate var advice: String {
         switch self {
-        case .write, .turn: "compute less between two statements"
+        case .write: "compute less between two statements"
         case .opening:
             "open the database earlier, while the app is active, or suspend with more notice; split long migrations"
         case .closing: "close the database earlier, while the app is active, or suspend with more notice"

@@ -80,7 +80,7 @@ import Testing
         let db = try open()
         let (raw, handle) = try attach(db)
         try raw.execute("BEGIN")
-        #expect(throws: RawHandleError.transactionOpen(path: db.path)) { try handle.beginTurn() }
+        #expect(throws: RawHandleError.transactionOpen(path: db.path)) { try handle.turn {} }
         #expect(throws: RawHandleError.transactionOpen(path: db.path)) {
             try SharedDatabase.RawHandle(attachedTo: raw.pointer, of: db)
         }
@@ -93,67 +93,71 @@ import Testing
 
     // MARK: Ending
 
-    /// The turn is kept, and nothing is rolled back, until the owner has ended the transaction (rule U7).
-    @Test func transactionLeftOpenKeepsTheTurn() async throws {
+    /// What a closure leaves open is rolled back, because all other writers wait for it (rule U7).
+    @Test func transactionsThatAreLeftOpenAreRolledBack() throws {
         struct Refused: Error {}
         let db = try open()
         let other = try open("other", busyTimeout: .milliseconds(300))
         let (raw, handle) = try attach(db)
-        #expect(throws: RawHandleError.transactionLeftOpen(path: db.path, after: nil)) {
+        #expect(throws: RawHandleError.transactionLeftOpen(path: db.path)) {
             try handle.turn { try raw.execute("BEGIN IMMEDIATE; INSERT INTO player (name) VALUES ('A')") }
         }
-        #expect(handle.isInTurn)
-        let error = #expect(throws: DatabaseError.self) { try other.insert("B") }
-        #expect(error?.resultCode == .SQLITE_BUSY)
-        #expect(error?.message?.contains("'app'") == true, "\(error as Any)")
-        #expect(throws: RawHandleError.transactionLeftOpen(path: db.path, after: nil)) { try handle.endTurn() }
-        try raw.execute("COMMIT")
-        // The closure's thread may have ended.
-        let ended = await onThread { Result { try handle.endTurn() } }
-        try ended.get()
         try other.insert("B")
-        // The error of the closure is reported, too.
-        let thrown = #expect(throws: RawHandleError.self) {
+        // The error of the closure says more.
+        #expect(throws: Refused.self) {
             try handle.turn {
-                try raw.execute("BEGIN IMMEDIATE")
+                try raw.execute("BEGIN IMMEDIATE; INSERT INTO player (name) VALUES ('C')")
                 throw Refused()
             }
         }
-        #expect(thrown == .transactionLeftOpen(path: db.path, after: "Refused()"))
-        #expect("\(thrown!)".contains("COMMIT or ROLLBACK, then call endTurn()"))
-        try raw.execute("ROLLBACK")
-        try handle.endTurn()
+        try other.insert("D")
         #expect(throws: Refused.self) { try handle.turn { throw Refused() } }
-        #expect(try db.names() == ["A", "B"])
+        try handle.turn { try raw.insert("E") }
+        #expect(try db.names() == ["B", "D", "E"])
     }
 
-    @Test func turnsEndOnceAndOnTheirThread() async throws {
+    /// A statement that still writes keeps SQLite's lock, and cannot be rolled back. The waiters name its process.
+    @Test func statementsThatAreLeftRunning() throws {
+        let db = try open()
+        let other = try open("other", busyTimeout: .milliseconds(300))
+        let (raw, handle) = try attach(db)
+        var statement: OpaquePointer?
+        defer { sqlite3_finalize(statement) }
+        #expect(throws: RawHandleError.transactionLeftOpen(path: db.path)) {
+            try handle.turn {
+                let sql = "INSERT INTO player (name) VALUES ('A'), ('B') RETURNING name"
+                #expect(sqlite3_prepare_v2(raw.pointer, sql, -1, &statement, nil) == SQLITE_OK)
+                #expect(sqlite3_step(statement) == SQLITE_ROW)
+            }
+        }
+        let error = #expect(throws: DatabaseError.self) { try other.insert("C") }
+        #expect(error?.message?.contains("another connection of this process") == true, "\(error as Any)")
+        #expect(throws: RawHandleError.transactionOpen(path: db.path)) { try handle.turn {} }
+        while sqlite3_step(statement) == SQLITE_ROW {}
+        sqlite3_reset(statement)
+        try other.insert("C")
+        #expect(try db.names() == ["A", "B", "C"])
+    }
+
+    @Test func turnsDoNotNest() throws {
         let db = try open()
         let (raw, handle) = try attach(db)
-        #expect(throws: RawHandleError.noTurn(path: db.path)) { try handle.endTurn() }
-        let thread = OneThread()
-        try await thread.run { try handle.beginTurn() }
-        #expect(throws: RawHandleError.wrongThread(path: db.path)) { try handle.endTurn() }
-        try await thread.run {
-            #expect(throws: RawHandleError.nestedTurn(path: db.path)) { try handle.beginTurn() }
-            #expect(throws: RawHandleError.nestedTurn(path: db.path)) { try handle.turn {} }
+        try handle.turn {
+            _ = #expect(throws: RawHandleError.nestedTurn(path: db.path)) { try handle.turn {} }
             #expect(throws: RawHandleError.detachedInTurn(path: db.path)) { try handle.detach() }
+            #expect(handle.isInTurn)
             try raw.insert("A")
-            try handle.endTurn(tables: ["player"])
-            #expect(throws: RawHandleError.noTurn(path: db.path)) { try handle.endTurn() }
         }
-        try nestInWrite(db, handle)
-        try handle.detach()
-        try handle.detach()
-        #expect(throws: RawHandleError.detached(path: db.path)) { try handle.beginTurn() }
-        #expect(try db.names() == ["A"])
-    }
-
-    private func nestInWrite(_ db: SharedDatabase, _ handle: SharedDatabase.RawHandle) throws {
+        #expect(!handle.isInTurn)
         try db.write { _ in
-            #expect(throws: RawHandleError.nestedTurn(path: db.path)) { try handle.beginTurn() }
-            return
+            _ = #expect(throws: RawHandleError.nestedTurn(path: db.path)) { try handle.turn {} }
         }
+        try handle.detach()
+        try handle.detach()
+        #expect(throws: RawHandleError.detached(path: db.path)) { try handle.turn {} }
+        // Nothing of a refused turn is left.
+        try db.insert("B")
+        #expect(try db.names() == ["A", "B"])
     }
 
     @Test func nestedTurnsOfTwoHandlesAreRefused() throws {
@@ -166,58 +170,92 @@ import Testing
         try second.turn { try raw.insert("A") }
     }
 
-    /// A handle that is released in its turn delays no other participant.
-    @Test func deallocationWithinATurn() async throws {
-        let db = try open()
-        let raw = try RawSQLite(db.path)
-        let seen = Shared<[DatabaseChange]>([])
-        let cancellable = try db.observeChanges(on: nil) { change in seen.change { $0.append(change) } }
-        do {
-            let handle = try SharedDatabase.RawHandle(attachedTo: raw.pointer, of: db)
-            try handle.beginTurn(tables: ["player"])
-            try raw.insert("A")
-        }
-        let began = ContinuousClock.now
-        try db.insert("B")
-        #expect(ContinuousClock.now - began < .seconds(1))
-        try await eventually("the unannounced commit is reported") { seen.value.count >= 2 }
-        #expect(seen.value.first?.tables == .fullDatabase)
-        cancellable.cancel()
-    }
-
     // MARK: Closing
 
-    @Test func closingDetaches() throws {
+    @Test func closing() throws {
         let db = try open()
         let (raw, handle) = try attach(db)
-        try handle.beginTurn()
-        let error = #expect(throws: DatabaseError.self) { try db.close() }
-        #expect(error?.resultCode == .SQLITE_BUSY)
-        #expect(
-            error?.message?.contains("a raw handle holds the turn, since RoundtableCoreTests/HandleTurnTests.swift:")
-                == true
-        )
-        try raw.insert("A")
-        try handle.endTurn()
+        try handle.turn {
+            let error = #expect(throws: DatabaseError.self) { try db.close() }
+            #expect(error?.resultCode == .SQLITE_BUSY)
+            #expect(error?.message?.contains("a raw handle has the turn") == true, "\(error as Any)")
+            try raw.insert("A")
+        }
         #expect(try db.names() == ["A"])
         try db.close()
-        #expect(throws: DatabaseError.self) { try handle.beginTurn() }
+        #expect(throws: DatabaseError.self) { try handle.turn {} }
         #expect(throws: DatabaseError.self) { try SharedDatabase.RawHandle(attachedTo: raw.pointer, of: db) }
         // The connection continues, as a stranger's.
         try raw.insert("B")
+        try handle.detach()
+    }
+
+    /// A handle that waits for a suspended database is not in the way of closing it.
+    @Test(.timeLimit(.minutes(1))) func closingWhileAHandleWaitsAtTheGate() async throws {
+        let db = try open()
+        let (_, handle) = try attach(db)
+        #expect(await onThread { db.suspend(deadline: .now + .milliseconds(200)) }.outcome == .released)
+        let isWaiting = Shared(false)
+        let waiting = Task {
+            await onThread {
+                isWaiting.change { $0 = true }
+                return Result { try handle.withTurn(whileSuspended: .wait) {} }
+            }
+        }
+        try await eventually("it is about to wait") { isWaiting.value }
+        try await onThread { Result { try db.close() } }.get()
+        let outcome = await waiting.value
+        #expect(throws: (any Error).self) { try outcome.get() }
+        #expect(!handle.isInTurn)
     }
 
     // MARK: Waiting
 
     @Test func timeoutNamesTheHolder() throws {
-        let db = try open()
+        let db = try open(busyTimeout: .milliseconds(200))
         let (raw, handle) = try attach(db)
         let other = try open("sync")
         let error = try other.write { _ -> DatabaseError? in
-            #expect(throws: DatabaseError.self) { try handle.beginTurn(timeout: .milliseconds(200)) }
+            #expect(throws: DatabaseError.self) { try handle.turn { Issue.record("it has no turn") } }
         }
         #expect(error?.resultCode == .SQLITE_BUSY)
         #expect(error?.message?.contains("'sync'") == true, "\(error as Any)")
+        try handle.turn { try raw.insert("A") }
+    }
+
+    /// A program that takes no turns is waited for, and named, before the closure runs.
+    @Test func strangersAreWaitedFor() async throws {
+        let db = try open(busyTimeout: .milliseconds(200))
+        let (raw, handle) = try attach(db)
+        let stranger = try RawSQLite(db.path)
+        try stranger.execute("BEGIN IMMEDIATE")
+        let error = #expect(throws: DatabaseError.self) { try handle.turn { Issue.record("it has no lock") } }
+        #expect(error?.resultCode == .SQLITE_BUSY)
+        #expect(error?.message?.contains("another connection of this process") == true, "\(error as Any)")
+        let patient = try open("patient", busyTimeout: .seconds(60))
+        let (other, second) = try attach(patient)
+        let writing = Task { try await second.withTurn { try other.insert("A") } }
+        try await eventually("it has the turn") {
+            try ControlBlock.open(forDatabaseAt: db.path, writable: false).participants()
+                .contains { $0.hasTurn && $0.author == "patient" }
+        }
+        try stranger.execute("COMMIT")
+        try await writing.value
+        try handle.turn { try raw.insert("B") }
+        #expect(try db.names() == ["A", "B"])
+    }
+
+    /// A request that has failed keeps no suspension waiting.
+    @Test(.timeLimit(.minutes(1))) func aRequestThatFailsLeavesTheGate() async throws {
+        let db = try open(busyTimeout: .milliseconds(50))
+        let other = try open("other", process: ProcessSuspension())
+        let (raw, handle) = try attach(db)
+        try await other.whileWriting {
+            let outcome = await onThread { Result { try handle.turn {} } }
+            #expect(throws: DatabaseError.self) { try outcome.get() }
+        }
+        #expect(await db.suspend(deadline: .now + .seconds(10)).outcome == .released)
+        db.resume()
         try handle.turn { try raw.insert("A") }
     }
 
@@ -254,37 +292,33 @@ import Testing
         #expect(names.count == 400)
     }
 
-    /// The owner's transactions outside of turns, on another thread, keep their lock while turns begin and end (rule U4).
+    /// The owner's transactions outside of turns, on another thread, keep their lock while turns begin (rule U4). One that is open when a turn
+    /// ends is rolled back.
     @Test func transactionsOfOtherThreadsKeepTheirLock() async throws {
-        let db = try open()
+        let db = try open(busyTimeout: .milliseconds(200))
         let (raw, handle) = try attach(db)
         let isOver = Shared(false)
         let turning = Task {
-            await onThread {
-                while !isOver.value {
-                    guard (try? handle.beginTurn(timeout: .milliseconds(200))) != nil else { continue }
-                    // This checks the lock again, while a transaction is open.
-                    while (try? handle.endTurn()) == nil {}
-                }
-            }
+            await onThread { while !isOver.value { try? handle.turn {} } }
         }
         let stranger = try RawSQLite(db.path)
         sqlite3_busy_timeout(stranger.pointer, 0)
-        let lost = await onThread {
-            var lost = 0
+        let (lost, kept) = await onThread {
+            var (lost, kept) = (0, 0)
             for _ in 0..<4000 {
                 guard (try? raw.execute("BEGIN IMMEDIATE; DELETE FROM player")) != nil else { continue }
-                if (try? stranger.execute("BEGIN IMMEDIATE")) != nil {
-                    lost += 1
-                    try? stranger.execute("ROLLBACK")
-                }
+                let isFree = (try? stranger.execute("BEGIN IMMEDIATE")) != nil
+                // It was not rolled back, and so has the lock.
+                if sqlite3_get_autocommit(raw.pointer) == 0 { if isFree { lost += 1 } else { kept += 1 } }
+                if isFree { try? stranger.execute("ROLLBACK") }
                 if (try? raw.execute("COMMIT")) == nil { try? raw.execute("ROLLBACK") }
             }
-            return lost
+            return (lost, kept)
         }
         isOver.change { $0 = true }
         await turning.value
         #expect(lost == 0)
+        #expect(kept > 100)
     }
 
     @Test func cancelledTasksDoNotWait() async throws {
@@ -331,7 +365,7 @@ import Testing
         #expect(try db.names() == ["B"])
     }
 
-    /// At the deadline, the statement that runs is interrupted; only its owner can end the transaction (rule U3).
+    /// At the deadline, the statement that runs is interrupted (rule U1).
     @Test func turnsAreInterruptedAtTheDeadline() async throws {
         let db = try open(process: .early())
         let (raw, handle) = try attach(db)
@@ -342,17 +376,12 @@ import Testing
                     try handle.turn(tables: ["player"]) {
                         try raw.execute("BEGIN IMMEDIATE")
                         isWriting.change { $0 = true }
-                        do {
-                            try raw.execute(
-                                """
-                                INSERT INTO player (name) WITH RECURSIVE n (i) AS
-                                (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000000) SELECT 'x' FROM n
-                                """
-                            )
-                        } catch let error as RawSQLite.Failure {
-                            if sqlite3_get_autocommit(raw.pointer) == 0 { try raw.execute("ROLLBACK") }
-                            throw error
-                        }
+                        try raw.execute(
+                            """
+                            INSERT INTO player (name) WITH RECURSIVE n (i) AS
+                            (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000000) SELECT 'x' FROM n
+                            """
+                        )
                     }
                 }
             }
@@ -360,47 +389,15 @@ import Testing
         try await eventually("it writes") { isWriting.value }
         let suspension = await onThread { db.suspend(deadline: .now + .seconds(30)) }
         #expect(suspension.isReleased, "\(suspension)")
-        guard case .interrupted(let access) = suspension.outcome else {
+        guard case .rolledBack(let access) = suspension.outcome else {
             Issue.record("\(suspension)")
             return
         }
-        #expect(access.kind == .turn)
+        #expect(access.kind == .write)
         let failure = await #expect(throws: RawSQLite.Failure.self) { try await long.value.get() }
         #expect(failure?.code == SQLITE_INTERRUPT)
         db.resume()
         try handle.turn { try raw.insert("A") }
         #expect(try db.names() == ["A"])
-    }
-}
-
-/// Runs closures on one thread, one after the other.
-private final class OneThread: Sendable {
-    private struct State {
-        var next: (@Sendable () -> Void)?
-        var isOver = false
-    }
-    private let state = Shared(State())
-    private let isWanted = DispatchSemaphore(value: 0)
-
-    init() {
-        Thread.detachNewThread { [state, isWanted] in
-            while true {
-                isWanted.wait()
-                if state.value.isOver { return }
-                state.value.next?()
-            }
-        }
-    }
-
-    deinit {
-        state.change { $0.isOver = true }
-        isWanted.signal()
-    }
-
-    func run(_ body: @escaping @Sendable () throws -> Void) async throws {
-        try await withCheckedThrowingContinuation { continuation in
-            state.change { $0.next = { continuation.resume(with: Result(catching: body)) } }
-            isWanted.signal()
-        }
     }
 }

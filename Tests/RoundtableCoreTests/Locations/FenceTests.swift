@@ -57,7 +57,7 @@ import Testing
                 }
             }
         }
-        expectRefusal { try handle.beginTurn() }
+        expectRefusal { try handle.withTurn {} }
         await #expect {
             try await database.write { db in _ = try Player(name: "after").inserted(db) }
         } throws: {

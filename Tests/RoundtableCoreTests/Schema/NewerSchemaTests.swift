@@ -5,7 +5,7 @@ import RoundtableUnitSupport
 import Synchronization
 import Testing
 
-/// A program of an older version has the database open while one of a newer version migrates it (rules S8 to S14).
+/// A program of an older version has the database open while one of a newer version migrates it (rules S8–S11, S13, S14).
 @Suite(.timeLimit(.minutes(1))) struct NewerSchemaTests {
     let world: UpgradeWorld
 

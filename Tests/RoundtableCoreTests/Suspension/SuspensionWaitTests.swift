@@ -81,7 +81,7 @@ import Testing
             db.resume()
             let write = inOwnThread { try db.write { _ = try Player(name: "A").inserted($0) } }
             isOpening.wait { $0 }
-            let visit = db.gate.enter(.turn, at: nil, isRunning: true)
+            let visit = db.gate.enter(.closing, at: nil, isRunning: true)
             let began = ContinuousClock.now
             let suspension = db.suspend(deadline: .now + .milliseconds(100))
             let time = ContinuousClock.now - began
@@ -97,7 +97,7 @@ import Testing
             Issue.record("\(suspension)")
             return
         }
-        #expect(access.kind == .turn)
+        #expect(access.kind == .closing)
         #expect(await suspend(db).outcome == .released)
         db.resume()
     }
@@ -110,11 +110,11 @@ import Testing
         let handle = try SharedDatabase.RawHandle(attachedTo: raw.pointer, of: db)
         let (hasTurn, isRunning, isEnding) = (Shared(false), Shared(false), Shared(false))
         let turn = inThread {
-            try handle.beginTurn()
-            hasTurn.change { $0 = true }
-            isRunning.wait { $0 }
-            isEnding.change { $0 = true }
-            try handle.endTurn()
+            try handle.turn {
+                hasTurn.change { $0 = true }
+                isRunning.wait { $0 }
+                isEnding.change { $0 = true }
+            }
         }
         try await eventually("it has the turn") { hasTurn.value }
         let statement = inThread {

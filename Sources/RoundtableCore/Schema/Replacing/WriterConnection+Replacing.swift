@@ -70,7 +70,7 @@ extension WriterConnection {
         noteUnseenCommit()
         gate.runningDidCommit()
         db.clearSchemaCache()
-        checkpointer?.writerDidOpen(db)
+        checkpointer?.lookAtWAL(db)
         try? detectOtherCommits(db)
     }
 }

@@ -101,7 +101,10 @@ extension WriterConnection {
         }
     }
 
-    func interrupt() { interruptible.withLock { $0?.interrupt() } }
+    func interrupt() {
+        interruptible.withLock { $0?.interrupt() }
+        borrower.withLock { $0?.interrupt() }
+    }
 
     /// Runs `body` while no access runs: on the queue, or immediately if there is no connection. `body` uses state that is confined
     /// to the queue, and needs no connection. It must not run on the queue of a closed connection, because the next access opens
