@@ -106,8 +106,7 @@ static void note_wal(struct rtl_file *file, int is_open) {
     file->has_wal = is_open;
     struct rtl_member *member = file->member;
     pthread_mutex_lock(&member->mutex);
-    if (is_open) rtl_participant_did_open_wal(member->participant);
-    else rtl_participant_did_close_wal(member->participant);
+    rtl_participant_note_wal(member->participant, is_open);
     pthread_mutex_unlock(&member->mutex);
 }
 

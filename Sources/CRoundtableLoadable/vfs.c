@@ -24,16 +24,21 @@ static const char *program_name(void) {
 #endif
 }
 
+/// Opens a file of the wrapped VFS, which follows the structure.
+static int open_real(struct rtl_file *file, const char *name, int flags, int *opened) {
+    memset(file, 0, sizeof *file);
+    file->real = (sqlite3_file *)(file + 1);
+    file->real->pMethods = NULL;
+    return real->xOpen(real, name, file->real, flags, opened);
+}
+
 /// Opens a WAL, whose commits need not be synced one by one. Before 3.32, SQLite does not tell whose WAL it is: it then stays as it is.
 static int open_wal(const char *name, sqlite3_file *p, int flags, int *opened) {
     sqlite3_file *database = sqlite3_libversion_number() < 3032000 ? NULL : sqlite3_database_file_object(name);
     if (!rtl_is_database(database)) return real->xOpen(real, name, p, flags, opened);
     struct rtl_file *file = (struct rtl_file *)p;
-    memset(file, 0, sizeof *file);
-    file->real = (sqlite3_file *)(file + 1);
-    file->real->pMethods = NULL;
+    int code = open_real(file, name, flags, opened);
     file->database = (struct rtl_file *)database;
-    int code = real->xOpen(real, name, file->real, flags, opened);
     if (file->real->pMethods) file->base.pMethods = rtl_wal_methods();
     return code;
 }
@@ -50,10 +55,7 @@ static int open_file(sqlite3_vfs *ignored, const char *name, sqlite3_file *p, in
         return SQLITE_MISUSE;
     }
     struct rtl_file *file = (struct rtl_file *)p;
-    memset(file, 0, sizeof *file);
-    file->real = (sqlite3_file *)(file + 1);
-    file->real->pMethods = NULL;
-    int code = real->xOpen(real, name, file->real, flags, opened);
+    int code = open_real(file, name, flags, opened);
     if (!file->real->pMethods) return code;
     if (code == SQLITE_OK) {
         const char *author = sqlite3_uri_parameter(name, "roundtable_as");

@@ -40,6 +40,4 @@ int64_t rt_mount_number(const char *path) {
 #endif
 }
 
-int32_t rt_open_path_flag(void) { return O_PATH; }
-
 #endif

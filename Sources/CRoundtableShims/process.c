@@ -1,3 +1,4 @@
+#define _GNU_SOURCE
 #include "CRoundtableShims.h"
 
 #include <pthread.h>
@@ -21,9 +22,17 @@ static void before_fork(void) { pthread_mutex_lock(&files_lock); }
 
 static void in_parent(void) { pthread_mutex_unlock(&files_lock); }
 
+// The descriptors that a child closes, plus 1; 0 is free.
+enum { KEPT_CAPACITY = 512 };
+static atomic_int kept[KEPT_CAPACITY];
+
 static void in_child(void) {
     atomic_fetch_add(&generation, 1);
     pthread_mutex_unlock(&files_lock);
+    for (int i = 0; i < KEPT_CAPACITY; i++) {
+        int descriptor = atomic_exchange(&kept[i], 0) - 1;
+        if (descriptor >= 0) close(descriptor);
+    }
 }
 
 // The handlers are registered when the program is loaded, because a fork during a later registration would run some of them twice.
@@ -70,6 +79,26 @@ int rt_open_file_is_inherited(uint64_t device, uint64_t inode) {
     while (file && !(file->device == device && file->inode == inode && file->generation != current)) file = file->next;
     pthread_mutex_unlock(&files_lock);
     return file != NULL;
+}
+
+int rt_close_in_child(int descriptor) {
+    for (int i = 0; i < KEPT_CAPACITY; i++) {
+        int none = 0;
+        if (atomic_compare_exchange_strong(&kept[i], &none, descriptor + 1)) return i;
+    }
+    return -1;
+}
+
+void rt_keep_in_child(int index) {
+    if (index >= 0 && index < KEPT_CAPACITY) atomic_store(&kept[index], 0);
+}
+
+void rt_name_thread(const char *name) {
+#ifdef __APPLE__
+    pthread_setname_np(name);
+#else
+    pthread_setname_np(pthread_self(), name);
+#endif
 }
 
 static _Thread_local void *thread_local_value;

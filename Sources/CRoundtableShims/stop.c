@@ -149,3 +149,8 @@ void rt_stop(void) {
         if (is_handled[i]) handle(i);
     }
 }
+
+int rt_signal_is_ignored(int signal_number) {
+    struct sigaction action;
+    return sigaction(signal_number, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+}

@@ -38,35 +38,36 @@ extension DatabaseDiagnosis {
         checking check: Check = .none,
         progress: @escaping () -> Void = {}
     ) throws {
-        var doctor = Doctor(path: url.path)
+        self.init(path: url.path, findings: [], unknowns: [])
         do {
             var status = try DatabaseStatus(ofDatabaseAt: url, outboxFolder: outbox, reading: reading)
             let folder = try DatabaseStatus.outboxFolder(outbox, besideDatabaseAt: status.path)
-            var facts = Doctor.Facts(of: status, outbox: folder)
-            let deadline = MonotonicClock.now + Doctor.secondLook
-            while Doctor.isDue(status), facts.canCheckpoint, MonotonicClock.now < deadline {
+            var facts = SystemFacts(of: status, outbox: folder)
+            let deadline = MonotonicClock.now + Self.secondLook
+            while Self.isDue(status), facts.canCheckpoint, MonotonicClock.now < deadline {
                 MonotonicClock.sleep(50_000_000)
                 status = try DatabaseStatus(ofDatabaseAt: url, outboxFolder: outbox, reading: reading)
-                facts = Doctor.Facts(of: status, outbox: folder)
+                facts = SystemFacts(of: status, outbox: folder)
             }
-            doctor.examine(status, facts)
-            if check != .none { doctor.check(try Onlooker(url), check, progress) }
+            examine(status, facts)
+            if check != .none { self.check(try Onlooker(url), check, progress) }
         } catch let error as SharedDatabaseError {
-            try doctor.refuse(error)
+            try refuse(error)
         } catch let error as DatabaseError {
-            doctor.refuse(error)
+            refuse(error)
         }
-        self = doctor.diagnosis
     }
+
+    /// How long a due checkpoint is waited for, in nanoseconds.
+    private static let secondLook: Nanoseconds = 1_000_000_000
 
     /// Reports what is wrong according to a status, and to what the system showed at that time or shortly before. Unlike
     /// ``init(ofDatabaseAt:outboxFolder:checking:progress:)``, it does not wait for a checkpoint that is due, and does not report it while a
     /// participant may make it.
-    package init(of status: DatabaseStatus, _ system: SystemFacts) {
-        var doctor = Doctor(path: status.path)
-        doctor.examine(status, system.facts)
-        self = doctor.diagnosis
-        if system.facts.canCheckpoint { findings.removeAll { $0.topic == .notCheckpointed } }
+    package init(of status: DatabaseStatus, _ facts: SystemFacts) {
+        self.init(path: status.path, findings: [], unknowns: [])
+        examine(status, facts)
+        if facts.canCheckpoint { findings.removeAll { $0.topic == .notCheckpointed } }
     }
 
     /// The warnings and errors, the worst first.
@@ -96,17 +97,6 @@ extension DatabaseDiagnosis {
         // This keeps the order of findings of the same severity, which `sort` does not promise.
         findings = SharedDatabase.Severity.allCases.reversed().flatMap { severity in
             findings.filter { $0.severity == severity }
-        }
-    }
-
-    /// What the system shows of a database, apart from the status. It takes longer to read than the status, and changes less.
-    package struct SystemFacts {
-        fileprivate let facts: Doctor.Facts
-
-        /// - parameter outbox: the folder of the outbox, unless that is beside the database.
-        package init(of status: DatabaseStatus, outboxFolder outbox: URL? = nil) throws {
-            let folder = try DatabaseStatus.outboxFolder(outbox, besideDatabaseAt: status.path)
-            facts = Doctor.Facts(of: status, outbox: folder)
         }
     }
 }

@@ -123,7 +123,7 @@ extension DatabaseStatus {
             case .damaged, .full: controlBlock.state = .damaged
             case .locked, .system, .foreign, .shared: controlBlock.state = .unreadable
             }
-            unknowns.append(Doctor.sentence("The participants: \(error)"))
+            unknowns.append(DatabaseDiagnosis.sentence("The participants: \(error)"))
             return (nil, [])
         }
     }
@@ -242,7 +242,7 @@ extension DatabaseStatus {
     }
 
     private static func reason(_ error: any Error, _ files: Files) -> String {
-        guard let error = error as? DatabaseError else { return Doctor.sentence("\(error)") }
+        guard let error = error as? DatabaseError else { return DatabaseDiagnosis.sentence("\(error)") }
         switch error.resultCode {
         case .SQLITE_BUSY:
             return "the database is locked."

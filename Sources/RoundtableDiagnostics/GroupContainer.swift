@@ -21,12 +21,12 @@ package struct GroupContainer {
     /// - returns: nil when the database lies in no such container.
     package init?(ofDatabaseAt databasePath: String, most: Int = Self.most) {
         guard let path = AppContainer.groupOnIOS(holding: databasePath) else { return nil }
-        let refused = Refused()
+        var unreadable: [String] = []
         let names = FileManager.default.enumerator(
             at: URL(fileURLWithPath: path, isDirectory: true),
             includingPropertiesForKeys: [.isDirectoryKey]
         ) { folder, _ in
-            refused.folders.append(folder.path)
+            unreadable.append(folder.path)
             return true
         }
         var files: [String] = []
@@ -36,7 +36,7 @@ package struct GroupContainer {
             if url.path != databasePath { files.append(url.path) }
         }
         self.path = path
-        unreadable = refused.folders
+        self.unreadable = unreadable
         isCut = files.count > most
         self.files = files.prefix(most).sorted()
     }
@@ -50,10 +50,5 @@ package struct GroupContainer {
                 libraries[library, default: []].append(file)
             }
         }
-    }
-
-    /// Collects the folders that cannot be read, for the enumerator.
-    private final class Refused {
-        var folders: [String] = []
     }
 }

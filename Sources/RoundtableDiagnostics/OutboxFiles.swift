@@ -115,12 +115,10 @@ package struct OutboxFiles: Sendable {
     ///
     /// - throws: ``OutboxError``.
     package func takeBack(_ file: OutboxFile) throws {
-        do {
+        try folder.translating {
             let commands = try folder.open(.commands)
             try folder.open(.damaged).renameFile(file.name, toUnused: file.name, in: commands)
             try commands.sync()
-        } catch let error as SystemError {
-            throw OutboxError(error, folder: folder.path)
         }
     }
 
@@ -129,14 +127,12 @@ package struct OutboxFiles: Sendable {
     /// - returns: false when it does not exist any more.
     /// - throws: ``OutboxError``.
     package func remove(_ file: OutboxFile) throws -> Bool {
-        do {
-            guard let folder = try folder.openIfThere(place(of: file.path).part), try folder.removeAll(file.name) else {
+        try folder.translating {
+            guard let part = try folder.openIfThere(place(of: file.path).part), try part.removeAll(file.name) else {
                 return false
             }
-            try folder.sync()
+            try part.sync()
             return true
-        } catch let error as SystemError {
-            throw OutboxError(error, folder: folder.path)
         }
     }
 }

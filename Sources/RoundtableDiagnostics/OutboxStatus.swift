@@ -167,7 +167,7 @@ extension DatabaseStatus {
             }
             try outbox?.findOthers(folder, path, ownerships)
         } catch {
-            unknowns.append("The outbox: \(SystemErrorAdvice.line(error) ?? Doctor.sentence("\(error)"))")
+            unknowns.append("The outbox: \(SystemErrorAdvice.line(error) ?? DatabaseDiagnosis.sentence("\(error)"))")
         }
     }
 }

@@ -45,7 +45,7 @@ extension RoleStatus {
     }
 
     /// A process of another pid namespace is seen to have ended by its slot alone.
-    private static func process(_ claim: RoleClaim, _ sign: RoleSign) -> SharingProcess {
+    private static func process(_ claim: RoleClaim, _ sign: SignOfLife) -> SharingProcess {
         var process = SharingProcess(claim.process, author: claim.author)
         if sign == .gone { process.liveness = .dead }
         return process

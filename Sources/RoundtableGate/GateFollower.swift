@@ -32,15 +32,3 @@ extension GateFollower {
     package func gateDidClose(_ gate: SuspensionGate, until deadline: Nanoseconds) -> [SuspensionReport.Access] { [] }
     package func gateWillOpen() {}
 }
-
-/// The followers of a gate, which does not keep them alive.
-struct GateFollowers: Sendable {
-    private struct Entry: Sendable {
-        weak var follower: (any GateFollower)?
-    }
-    private var entries: [Entry] = []
-
-    mutating func add(_ follower: any GateFollower) { entries.append(Entry(follower: follower)) }
-
-    var all: [any GateFollower] { entries.compactMap(\.follower) }
-}

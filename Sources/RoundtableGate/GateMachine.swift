@@ -31,10 +31,17 @@ import RoundtableKernel
 /// visit enters.
 package struct GateMachine: Hashable, Sendable {
     /// An operation inside the gate.
-    struct Visit: Sendable {
+    struct Visit: Hashable, Sendable {
+        /// A call site, or none. Nothing is decided by it, so all are equal.
+        struct Site: Hashable {
+            var value: CallSite?
+            static func == (one: Self, other: Self) -> Bool { true }
+            func hash(into hasher: inout Hasher) {}
+        }
+
         let id: UInt64
         let kind: SuspensionReport.Access.Kind
-        fileprivate(set) var site: CallSite?
+        fileprivate(set) var site: Site
         fileprivate(set) var since: Nanoseconds
         /// Whether the operation runs. Otherwise it waits for the connection, and holds no lock.
         fileprivate(set) var isRunning: Bool
@@ -126,7 +133,7 @@ extension GateMachine {
         if isClosed { return nil }
         lastID += 1
         let isRunning = isRunning && kind == .checkpoint
-        visits.append(Visit(id: lastID, kind: kind, site: site, since: now, isRunning: isRunning))
+        visits.append(Visit(id: lastID, kind: kind, site: .init(value: site), since: now, isRunning: isRunning))
         return lastID
     }
 
@@ -143,7 +150,7 @@ extension GateMachine {
 
     /// Sets the line of code that the visit runs, which can be several, one after the other (rule M6).
     mutating func show(_ site: CallSite?, of id: UInt64) {
-        if let index = visits.lastIndex(where: { $0.id == id }) { visits[index].site = site }
+        if let index = visits.lastIndex(where: { $0.id == id }) { visits[index].site.value = site }
     }
 
     /// What remains to be done when a visit has left.
@@ -329,27 +336,8 @@ extension GateMachine.Visit {
     func access(at now: Nanoseconds) -> SuspensionReport.Access {
         SuspensionReport.Access(
             kind: kind,
-            callSite: site.map { "\($0.file):\($0.line)" },
+            callSite: site.value.map { "\($0.file):\($0.line)" },
             duration: .nanoseconds(Int64(clamping: now.subtractingSaturating(since)))
         )
-    }
-}
-
-/// The call site is left out, because nothing is decided by it.
-extension GateMachine.Visit: Hashable {
-    static func == (one: Self, other: Self) -> Bool {
-        one.id == other.id && one.kind == other.kind && one.since == other.since && one.isRunning == other.isRunning
-            && one.isInUse == other.isInUse && one.isAborted == other.isAborted
-            && one.hasCommitted == other.hasCommitted
-    }
-
-    func hash(into hasher: inout Hasher) {
-        hasher.combine(id)
-        hasher.combine(kind)
-        hasher.combine(since)
-        hasher.combine(isRunning)
-        hasher.combine(isInUse)
-        hasher.combine(isAborted)
-        hasher.combine(hasCommitted)
     }
 }

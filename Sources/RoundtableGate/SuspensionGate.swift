@@ -1,4 +1,3 @@
-import Dispatch
 import Foundation
 import RoundtableKernel
 import Synchronization
@@ -42,7 +41,7 @@ package final class SuspensionGate: Sendable {
     /// Ends waits for the turn while the gate is closed.
     package let waits = WaitCancellation()
     private let state = Mutex(State())
-    private let followers = Mutex(GateFollowers())
+    private let followers = Mutex<[WeakFollower]>([])
     /// The machine's `isClosed`, stored under `state`. Each access checks this.
     private let closed = Atomic(false)
     /// The machine's `mustNotCommit`, stored under `state`. Each writing statement checks this.
@@ -86,9 +85,11 @@ package final class SuspensionGate: Sendable {
     package func releaseEverything() { releasesEverything.store(true, ordering: .releasing) }
 
     /// Adds a follower, which the gate does not keep alive.
-    package func add(_ follower: any GateFollower) { followers.withLock { $0.add(follower) } }
+    package func add(_ follower: any GateFollower) {
+        followers.withLock { $0.append(WeakFollower(follower: follower)) }
+    }
 
-    var presentFollowers: [any GateFollower] { followers.withLock { $0.all } }
+    var presentFollowers: [any GateFollower] { followers.withLock { $0.compactMap(\.follower) } }
 
     /// Adds the gate of a database of the same process that takes the turns of this one (rule W14). It is suspended and protected with this
     /// one from now on.
@@ -135,11 +136,15 @@ package final class SuspensionGate: Sendable {
     ///
     /// - returns: whether there is none.
     package func waitUntilEmpty(until deadline: Nanoseconds) -> Bool {
+        wait(until: deadline) { $0.visits.isEmpty }
+    }
+
+    private func wait(until deadline: Nanoseconds, for condition: (GateMachine) -> Bool) -> Bool {
         while true {
             let semaphore = MonotonicSemaphore()
             let id = onChange { semaphore.signal() }
             defer { cancel(id) }
-            if state.withLock({ $0.machine.visits.isEmpty }) { return true }
+            if state.withLock({ condition($0.machine) }) { return true }
             guard MonotonicClock.now < deadline else { return false }
             _ = semaphore.wait(until: deadline)
         }
@@ -226,13 +231,7 @@ package final class SuspensionGate: Sendable {
     // MARK: Waiting
 
     /// Blocks until the gate is open.
-    package func waitUntilOpen() {
-        while isClosed {
-            let semaphore = DispatchSemaphore(value: 0)
-            let id = onChange { semaphore.signal() }
-            if isClosed { semaphore.wait() } else { cancel(id) }
-        }
-    }
+    package func waitUntilOpen() { _ = wait(until: .max) { !$0.isClosed } }
 
     package func waitUntilOpen() async throws {
         while isClosed {
@@ -342,16 +341,7 @@ package final class SuspensionGate: Sendable {
     /// Waits until all visits have left or committed.
     ///
     /// - returns: whether they have; also true when the gate is open.
-    func drain(until deadline: Nanoseconds) -> Bool {
-        while true {
-            let semaphore = MonotonicSemaphore()
-            let id = onChange { semaphore.signal() }
-            defer { cancel(id) }
-            if state.withLock({ $0.machine.isDrained }) { return true }
-            guard MonotonicClock.now < deadline else { return false }
-            _ = semaphore.wait(until: deadline)
-        }
-    }
+    func drain(until deadline: Nanoseconds) -> Bool { wait(until: deadline) { $0.isDrained } }
 
     /// Aborts the running visits: they end with their next statement, without a commit.
     package func abort() {
@@ -465,4 +455,8 @@ package final class SuspensionGate: Sendable {
 
 struct WeakGate: Sendable {
     weak var gate: SuspensionGate?
+}
+
+private struct WeakFollower: Sendable {
+    weak var follower: (any GateFollower)?
 }

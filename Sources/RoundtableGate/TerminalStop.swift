@@ -75,7 +75,7 @@ package final class TerminalStop: Sendable {
             while state.withLock({ $0.machine.state == .stopping }) {
                 signals.stopProcess()
                 state.withLock { state in
-                    if state.machine.didContinue() == .open { open(state) }
+                    if state.machine.didContinue() == .open { process.endStop() }
                 }
                 // The next signal may have arrived.
                 look()
@@ -90,7 +90,7 @@ package final class TerminalStop: Sendable {
             case .close(let number):
                 return (number, state.grace)
             case .open:
-                open(state)
+                process.endStop()
                 return nil
             case nil: return nil
             }
@@ -101,14 +101,12 @@ package final class TerminalStop: Sendable {
         DetachedThread.startOrQueue { [self] in close(closing.number, until: deadline) }
     }
 
-    private func open(_ state: State) { process.endStop() }
-
     // MARK: A thread that closes
 
     private func close(_ closing: UInt64, until first: Nanoseconds) {
         var deadline = first
         let limit = deadline.addingSaturating(Self.patience)
-        while process.stop(until: deadline).contains(where: \.isHeld),
+        while process.stop(until: deadline).contains(where: { !$0.isReleased && $0.outcome != .resumed }),
             state.withLock({ $0.machine.state == .closing(closing) }),
             MonotonicClock.now < limit
         {
@@ -116,17 +114,8 @@ package final class TerminalStop: Sendable {
         }
         state.withLock { state in
             // If the closing was cancelled, the gates may have been closed after they were opened for that.
-            if !state.machine.didClose(closing), state.machine.state == .running { open(state) }
+            if !state.machine.didClose(closing), state.machine.state == .running { process.endStop() }
         }
         signals.wake()
-    }
-}
-
-extension SuspensionReport {
-    fileprivate var isHeld: Bool {
-        switch outcome {
-        case .held, .protected: true
-        case .released, .rolledBack, .interrupted, .resumed: false
-        }
     }
 }

@@ -2,14 +2,13 @@
 ///
 /// Reads ignore this. They are only affected with ``SuspensionPolicy/everything``: then blocking reads fail and async reads wait.
 public struct WhileSuspended: Sendable, Equatable {
-    private enum Choice { case wait, fail }
-    private let choice: Choice
+    private let waits: Bool
 
     /// Waits until the database is resumed. In blocking code, this blocks the thread, which must not be the thread that resumes.
-    public static let wait = WhileSuspended(choice: .wait)
+    public static let wait = WhileSuspended(waits: true)
 
     /// Throws an error of code `SQLITE_INTERRUPT`, whose `isSuspension` is true.
-    public static let fail = WhileSuspended(choice: .fail)
+    public static let fail = WhileSuspended(waits: false)
 }
 
 /// What a suspended database releases.

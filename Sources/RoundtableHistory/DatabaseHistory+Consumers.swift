@@ -85,10 +85,7 @@ extension DatabaseHistory {
     ) async throws -> HistoryPage {
         try checkMayConsume()
         let consumption = Consumption(name: name, tables: tables, limit: limit)
-        let result = try await database.write(file: file, line: line) { db in
-            try consumption.run(db, path: database.path, body)
-        }
-        return try result.get()
+        return try await database.write(file: file, line: line) { db in try consumption.run(db, body) }.get()
     }
 
     /// Hands out changes in a write transaction, and acknowledges them in the same transaction, blocking the calling thread.
@@ -106,8 +103,7 @@ extension DatabaseHistory {
     ) throws -> HistoryPage {
         try checkMayConsume()
         let consumption = Consumption(name: name, tables: tables, limit: limit)
-        return try database.write(file: file, line: line) { db in try consumption.run(db, path: database.path, body) }
-            .get()
+        return try database.write(file: file, line: line) { db in try consumption.run(db, body) }.get()
     }
 
     /// Sets the position of a consumer. Call it with the token of the error after the consumer has started over, or call it to
@@ -211,9 +207,11 @@ private struct Consumption: Sendable {
         try consumer.check(state)
         let chosen = try state.chosen(db, tables)
         let asked = tables == nil ? ConsumedTables.all : .some(Set(chosen.map(\.id)))
-        try consumer.check(state, mayAskFor: asked)
+        guard asked.isSubset(of: consumer.tables) else {
+            throw HistoryError.startOver(reason: .tablesAdded, token: state.lastToken)
+        }
         if chosen.contains(where: { $0.state == .recording && !$0.isIntact }) { return nil }
-        let page = try state.page(db, HistoryState.Request(token: consumer.token, tables: tables, limit: limit))
+        let page = try state.page(db, after: consumer.token, in: tables, limit: limit)
         let isFarBehind = page.token.sequence - consumer.token.sequence >= Self.longestUnnoted
         let isWorthNoting = try !page.changes.isEmpty || isFarBehind || HistoryConsumers.shouldBeSeen(db, consumer)
         return Step(page: page, isWorthNoting: isWorthNoting, tables: asked)
@@ -239,12 +237,11 @@ private struct Consumption: Sendable {
     /// Runs the whole round in one write transaction.
     func run(
         _ db: Database,
-        path: String,
         _ body: (Database, [HistoryChange]) throws -> Void
     ) throws -> Result<HistoryPage, HistoryError> {
         switch try nextInWrite(db) {
         case .failure(let error): return .failure(error)
-        case .success(nil): return .failure(.notEnabled(path: path))
+        case .success(nil): return .failure(.notEnabled(path: db.filePath))
         case .success(let step?):
             if !step.page.changes.isEmpty { try body(db, step.page.changes) }
             if step.isWorthNoting { try step.acknowledge(db, name) }

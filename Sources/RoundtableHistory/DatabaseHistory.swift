@@ -162,7 +162,7 @@ extension DatabaseHistory {
     ) throws -> HistoryPage {
         let state = try HistoryState(db)
         let start = try token ?? state.oldestToken(db, in: tables)
-        return try state.page(db, HistoryState.Request(token: start, tables: tables, limit: limit))
+        return try state.page(db, after: start, in: tables, limit: limit)
     }
 
     /// The token after which the last changes follow.

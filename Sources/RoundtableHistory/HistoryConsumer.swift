@@ -115,12 +115,6 @@ extension HistoryConsumer {
         tables = ConsumedTables(stored: try row.historyValue("tables", db))
     }
 
-    func check(_ state: HistoryState, mayAskFor asked: ConsumedTables) throws {
-        guard asked.isSubset(of: tables) else {
-            throw HistoryError.startOver(reason: .tablesAdded, token: state.lastToken)
-        }
-    }
-
     func check(_ state: HistoryState) throws {
         switch self.state {
         case .following: break

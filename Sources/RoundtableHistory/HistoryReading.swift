@@ -3,22 +3,14 @@ import GRDB
 import RoundtableCore
 
 extension HistoryState {
-    /// The part of a history to read.
-    struct Request {
-        var token: HistoryToken
-        /// The names of the tables to read; nil for all tables.
-        var tables: [String]?
-        var limit: Int
-    }
-
     /// Reads a page of changes in the order of `sequence`, which is the order of the commits (rule H9).
-    func page(_ db: Database, _ request: Request) throws -> HistoryPage {
-        let chosen = try self.chosen(db, request.tables)
-        try check(request.token, chosen)
-        let limit = max(1, request.limit)
-        let filter =
-            request.tables == nil
-            ? "" : "AND table_id IN (\(chosen.map { "\($0.id)" }.joined(separator: ", ")))"
+    ///
+    /// - parameter names: the names of the tables to read; nil for all tables.
+    func page(_ db: Database, after token: HistoryToken, in names: [String]?, limit: Int) throws -> HistoryPage {
+        let chosen = try chosen(db, names)
+        try check(token, chosen)
+        let limit = max(1, limit)
+        let filter = names == nil ? "" : "AND table_id IN (\(chosen.map { "\($0.id)" }.joined(separator: ", ")))"
         let rows = try Row.fetchAll(
             db,
             sql: """
@@ -28,7 +20,7 @@ extension HistoryState {
                 WHERE sequence > ? AND operation <> 'gap' \(filter)
                 ORDER BY sequence LIMIT ?
                 """,
-            arguments: [request.token.sequence, limit == .max ? limit : limit + 1]
+            arguments: [token.sequence, limit == .max ? limit : limit + 1]
         )
         let hasMore = rows.count > limit
         let kept = hasMore ? Self.wholeTransactions(rows, limit: limit) : rows

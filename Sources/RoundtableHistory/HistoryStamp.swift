@@ -1,7 +1,6 @@
 import GRDB
 import GRDBSQLite
 import RoundtableCore
-import RoundtableTables
 
 // Rule H5: A writer may stamp what it records: a temporary trigger `AFTER INSERT ON main.roundtable_history` of its connection sets
 // `author` and `transaction_id` (the first `sequence` of the transaction) of each new row; `roundtable_set_author` gives a part of a write
@@ -23,7 +22,6 @@ final class HistoryStamp: WriteCompanion, @unchecked Sendable {
     /// The data version at the last call of `look`. Every commit changes it, so it shows after a rollback whether what `look` did has
     /// been committed.
     private var versionAtLook: UInt32?
-    private let schemaVersionStatement = ReusedPragma("PRAGMA main.schema_version")
     /// The number of rows written since the last pruning. The first pruning comes early, because the history may not have been pruned
     /// for long.
     private(set) var rowsSincePruning = HistoryPruning.interval
@@ -168,17 +166,14 @@ final class HistoryStamp: WriteCompanion, @unchecked Sendable {
         if dataVersion == versionAtLook { needsLook = true }
     }
 
-    /// Finalizes the statement, because a connection with statements cannot be closed.
-    func forgetStatements() { schemaVersionStatement.forget() }
-
     /// Prepares a write, inside a transaction or outside of one. It never makes a write fail: what fails now is done before a later
     /// write, and readers detect what is missing (rule H8).
-    func prepare(_ db: Database) {
+    func prepare(_ db: Database, schemaVersion pragma: ReusedQuery) {
         authorOfPart = nil
         // The connection is not notified of its own schema changes.
-        if let schemaVersion, schemaVersionStatement.value(db) != schemaVersion { needsLook = true }
+        if let schemaVersion, pragma.value(db) != schemaVersion { needsLook = true }
         if needsLook {
-            needsLook = (try? look(db)) == nil
+            needsLook = (try? look(db, pragma)) == nil
             versionAtLook = dataVersion
         }
         if rowsSincePruning >= HistoryPruning.interval {
@@ -187,7 +182,7 @@ final class HistoryStamp: WriteCompanion, @unchecked Sendable {
         }
     }
 
-    private func look(_ db: Database) throws {
+    private func look(_ db: Database, _ pragma: ReusedQuery) throws {
         schemaVersion = nil
         guard try HistoryTables.exist(db) else {
             rowsSincePruning = 0
@@ -202,6 +197,6 @@ final class HistoryStamp: WriteCompanion, @unchecked Sendable {
             try db.atomically { try TrackedTable.synchronize(db) }
         }
         try Self.install(in: db)
-        schemaVersion = schemaVersionStatement.value(db)
+        schemaVersion = pragma.value(db)
     }
 }

@@ -6,7 +6,6 @@ import RoundtableCore
 /// The tables that a history consists of (rules H1, H2).
 enum HistoryTables {
     static let format = 1
-    /// The prefix of all names of the history.
     static let prefix = InternalTables.history
 
     static func exist(_ db: Database) throws -> Bool {

@@ -13,15 +13,15 @@ extension Row {
         }
     }
 
-    /// The value of a column of `table` that has JSON.
+    /// The value of a column of `roundtable_history_tables` that has JSON.
     ///
     /// - throws: `SQLITE_CORRUPT` when the column has something else.
-    func historyJSON<T: Decodable>(_ column: String, of table: String, _ db: Database) throws -> T {
+    func historyJSON<T: Decodable>(_ column: String, _ db: Database) throws -> T {
         let text: String = try historyValue(column, db)
         do {
             return try JSONDecoder().decode(T.self, from: Data(text.utf8))
         } catch {
-            throw DatabaseError.strangeHistoryValue(in: "\(table).\(column)", db)
+            throw DatabaseError.strangeHistoryValue(in: "roundtable_history_tables.\(column)", db)
         }
     }
 }

@@ -20,7 +20,6 @@ struct TrackedTable {
     var keyColumns: [String]
     /// What the guards of the table cover.
     var coverage: [String]
-    /// The generation of its triggers.
     var generation: Int
     /// Changes from before this sequence may be missing.
     var gap: Int64
@@ -91,20 +90,18 @@ extension TrackedTable {
         }
     }
 
-    private static let tableName = "roundtable_history_tables"
-
     private init(_ row: Row, _ db: Database) throws {
         id = try row.historyValue("id", db)
         name = try row.historyValue("name", db)
         // Unknown words can only come from a later format, which is refused.
         state = State(rawValue: try row.historyValue("state", db)) ?? .disabled
         recording = HistoryRecording(rawValue: try row.historyValue("recording", db)) ?? .rows
-        keyColumns = try row.historyJSON("key_columns", of: Self.tableName, db)
-        coverage = try row.historyJSON("conflicts", of: Self.tableName, db)
+        keyColumns = try row.historyJSON("key_columns", db)
+        coverage = try row.historyJSON("conflicts", db)
         generation = try row.historyValue("generation", db)
         gap = try row.historyValue("gap", db)
         if row.hasColumn("kept_columns") {
-            let list: [KeptColumn] = try row.historyJSON("kept_columns", of: Self.tableName, db)
+            let list: [KeptColumn] = try row.historyJSON("kept_columns", db)
             storedKept = list
             kept = list
         }

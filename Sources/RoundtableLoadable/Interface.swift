@@ -47,14 +47,9 @@ public func participantHasLostFile(_ participant: UnsafeMutableRawPointer?, _ no
     LoadedParticipant.at(participant)?.hasLostFile(now: now != 0) == true ? 1 : 0
 }
 
-@_cdecl("rtl_participant_did_open_wal")
-public func participantDidOpenWAL(_ participant: UnsafeMutableRawPointer?) {
-    LoadedParticipant.at(participant)?.didOpenWAL()
-}
-
-@_cdecl("rtl_participant_did_close_wal")
-public func participantDidCloseWAL(_ participant: UnsafeMutableRawPointer?) {
-    LoadedParticipant.at(participant)?.didCloseWAL()
+@_cdecl("rtl_participant_note_wal")
+public func participantNoteWAL(_ participant: UnsafeMutableRawPointer?, _ isOpen: CInt) {
+    LoadedParticipant.at(participant)?.noteWAL(isOpen: isOpen != 0)
 }
 
 @_cdecl("rtl_participant_will_lock")

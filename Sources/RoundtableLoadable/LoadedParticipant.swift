@@ -65,11 +65,10 @@ final class LoadedParticipant {
     /// - parameter now: whether a look of the last 10 ms is not valid.
     func hasLostFile(now: Bool) -> Bool { (now ? files.look() : files.lookIfDue(at: MonotonicClock.now)) != nil }
 
-    /// The host's SQLite has `-wal` and `-shm` open.
-    func didOpenWAL() { files.opened(Self.connection, DatabaseFiles.Part.allCases) }
-
-    /// The host's SQLite has left WAL mode, or is about to close the files.
-    func didCloseWAL() { files.forgetCompanions() }
+    /// - parameter isOpen: whether the host's SQLite has `-wal` and `-shm` open, or has left WAL mode or is about to close the files.
+    func noteWAL(isOpen: Bool) {
+        if isOpen { files.opened(Self.connection, DatabaseFiles.Part.allCases) } else { files.forgetCompanions() }
+    }
 
     // MARK: The write lock
 

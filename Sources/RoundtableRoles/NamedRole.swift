@@ -44,7 +44,8 @@ public struct NamedRole: Sendable {
         timeout: Duration? = nil,
         patience: Duration = .seconds(1)
     ) async throws -> RoleTerm {
-        let search = RoleSearch(self, priority, patience: max(patience, .milliseconds(300)))
+        let patience = max(patience, .milliseconds(300)).nanoseconds
+        let search = RoleSearch(role: self, priority: priority, patience: patience)
         guard let timeout else { return try await search.run() }
         return try await withThrowingTaskGroup(of: RoleTerm?.self) { group in
             group.addTask { try await search.run() }
@@ -111,15 +112,10 @@ public struct NamedRole: Sendable {
 
 /// One wait for a role.
 private struct RoleSearch: Sendable {
-    private let role: NamedRole
-    private let database: SharedDatabase
-    private let priority: SharedDatabase.TurnPriority
-    private let patience: Nanoseconds
-
-    init(_ role: NamedRole, _ priority: SharedDatabase.TurnPriority, patience: Duration) {
-        (self.role, self.priority, self.patience) = (role, priority, patience.nanoseconds)
-        database = role.database
-    }
+    let role: NamedRole
+    let priority: SharedDatabase.TurnPriority
+    let patience: Nanoseconds
+    private var database: SharedDatabase { role.database }
 
     func run() async throws -> RoleTerm {
         let claim = RoleClaim(role.name, priority, of: database)

@@ -1,22 +1,12 @@
 import RoundtableCore
 import RoundtableKernel
 
-/// What is seen of the participant of a claim.
-package enum RoleSign: Equatable, Sendable {
-    /// The claim is of another file, its participant has left or forgotten it, its process is dead, or the machine was restarted since.
-    case gone
-    /// Its gate is closed, or it refuses its own writes.
-    case suspended, refusesWrites
-    /// The number of the last question that it has answered (rule P16); nil: a number that no question has had.
-    case present(answered: UInt32?)
-    /// The process may live, and has no slot in the control block that is in place.
-    case unseen
-
-    /// Whether others need not wait for it.
-    package var isFree: Bool {
+extension SignOfLife {
+    /// Whether others need not wait for a participant that shows this.
+    var isFree: Bool {
         switch self {
         case .gone, .suspended, .refusesWrites: true
-        case .present, .unseen: false
+        case .present, .absent: false
         }
     }
 }
@@ -33,22 +23,19 @@ package struct RoleJudge: Sendable {
         self.init(database.seat.participant?.block, file: database.companion(Roles.self).file)
     }
 
-    package func sign(of claim: RoleClaim) -> RoleSign {
+    /// What is seen of the participant of a claim. It is gone, too, if the claim is of another file, its participant has forgotten it, or the
+    /// machine was restarted since; and absent if its process may live, and has no slot in the control block that is in place.
+    package func sign(of claim: RoleClaim) -> SignOfLife {
         if claim.file != file, claim.file != 0, file != 0 { return .gone }
         // The claims of this process are known, whatever its participants show.
         if claim.process == .current, !Roles.isLive(claim.id) { return .gone }
         if let block, let owner = claim.owner {
-            switch block.signOfLife(of: owner) {
-            case .gone: return .gone
-            case .suspended: return .suspended
-            case .refusesWrites: return .refusesWrites
-            case .present(let answered): return .present(answered: answered)
-            case .absent: break
-            }
+            let sign = block.signOfLife(of: owner)
+            if sign != .absent { return sign }
         }
         let boot = BootClock.bootID
         if claim.boot != boot, !claim.boot.isEmpty, !boot.isEmpty { return .gone }
-        return claim.process.liveness(seenFrom: .current) == .dead ? .gone : .unseen
+        return claim.process.liveness(seenFrom: .current) == .dead ? .gone : .absent
     }
 
     /// Whether nobody holds the role who can be waited for.
@@ -64,7 +51,7 @@ package struct RoleJudge: Sendable {
         switch sign(of: claim) {
         case .gone, .suspended, .refusesWrites: return true
         case .present(let answered): return answered.map { !SignOfLife.answers($0, question) } ?? true
-        case .unseen: return block != nil
+        case .absent: return block != nil
         }
     }
 }

@@ -29,7 +29,11 @@ public final class RoleTerm: Sendable {
         database.companion(Roles.self).follow(claim, loss)
     }
 
-    deinit { giveUp() }
+    deinit {
+        loss.declare(.ended)
+        listener.cancel()
+        database.companion(Roles.self).leave(claim, database)
+    }
 
     /// Whether this participant has the role, as far as it knows. It may have lost it at this moment: only a write that is made with
     /// ``write(priority:sharesCommit:file:line:_:)``, or that calls ``check(_:)``, is safe.
@@ -90,12 +94,6 @@ public final class RoleTerm: Sendable {
     }
 
     func lost(holder: String?) -> RoleError { .lost(path: database.path, role: role, holder: holder) }
-
-    private func giveUp() {
-        loss.declare(.ended)
-        listener.cancel()
-        database.companion(Roles.self).leave(claim, database)
-    }
 
     /// Returns when the claim does not hold the role any more, the database is closed, a file of it is lost, or the task is cancelled.
     private static func follow(_ claim: RoleClaim, _ database: SharedDatabase) async {

@@ -31,7 +31,7 @@ struct RoleWait {
     /// Since when the holder was silent, or the role was free, in ns of looking.
     private var elapsed: Nanoseconds = 0
     private var kind = Kind.free
-    private enum Kind { case free, present, unseen }
+    private enum Kind { case free, present, absent }
 
     /// - parameter patience: how long a holder that gives no sign of life is waited for.
     init(patience: Nanoseconds) {
@@ -46,34 +46,21 @@ struct RoleWait {
     mutating func look(
         at now: Nanoseconds,
         holder: Int64?,
-        _ sign: RoleSign,
+        _ sign: SignOfLife,
         canAsk: Bool,
         ahead: Int
     ) -> Step {
         let passed = lastLook.map { min(now.subtractingSaturating($0), Self.interval) } ?? 0
         lastLook = now
-        let kind: Kind =
-            switch sign {
-            case .gone, .suspended, .refusesWrites: .free
-            case .present: .present
-            case .unseen: .unseen
-            }
+        let kind: Kind = sign.isFree ? .free : sign == .absent ? .absent : .present
         if holder != self.holder || kind != self.kind {
             (self.holder, self.kind, answered, question, elapsed) = (holder, kind, nil, nil, 0)
         } else {
             elapsed += passed
         }
-        switch sign {
-        case .gone, .suspended, .refusesWrites:
-            return ahead == 0 || elapsed >= Nanoseconds(ahead) * Self.courtesy ? .take : .wait
-        case .unseen:
-            break
-        case .present(let present):
-            if present != answered {
-                // It has answered this question, or that of another participant.
-                (answered, question, elapsed) = (present, nil, 0)
-            }
-        }
+        if kind == .free { return ahead == 0 || elapsed >= Nanoseconds(ahead) * Self.courtesy ? .take : .wait }
+        // It has answered this question, or that of another participant.
+        if case .present(let present) = sign, present != answered { (answered, question, elapsed) = (present, nil, 0) }
         guard canAsk else { return .wait }
         if question == nil { return elapsed >= patience / 2 ? .ask : .wait }
         return elapsed >= patience ? .take : .remind

@@ -5,7 +5,6 @@ import RoundtableCore
 package struct TableShape: Equatable {
     package struct Column: Equatable {
         package var name: String
-        /// The declared type.
         var type: String
         /// The affinity, which determines how stored values are converted.
         package var affinity: Affinity

@@ -1,6 +1,5 @@
 import Foundation
 import GRDB
-import GRDBSQLite
 import RoundtableKernel
 import RoundtableUnitSupport
 import Testing
@@ -13,34 +12,12 @@ import Testing
 
 /// What is published before a suspension, and what is not fetched for one (rule V9).
 extension SnapshotPublisherTests {
-    /// An interruption in the middle of the last query of a fetch is reported as an interruption: as another error, it would be the
-    /// publisher's `onError` that gets it.
-    @Test func anInterruptionOfTheLastQuery() throws {
-        try DatabaseQueue().inDatabase { db in
-            let hold = InterruptionHold()
-            hold.take(db)
-            defer { hold.forget() }
-            let connection = db.sqliteConnection
-            // The authorizer is called in the middle of compiling.
-            sqlite3_set_authorizer(
-                connection,
-                { connection, _, _, _, _, _ in
-                    sqlite3_interrupt(OpaquePointer(connection))
-                    return SQLITE_OK
-                },
-                UnsafeMutableRawPointer(connection)
-            )
-            defer { sqlite3_set_authorizer(connection, nil, nil) }
-            #expect { try db.hasAttachedDatabases } throws: { ($0 as? DatabaseError)?.resultCode == .SQLITE_INTERRUPT }
-        }
-    }
-
     @Test func attachedDatabases() throws {
         try DatabaseQueue().inDatabase { db in
             try db.execute(sql: "CREATE TEMPORARY TABLE t (x)")
-            #expect(try db.hasAttachedDatabases == false)
+            #expect(!db.hasAttachedDatabases)
             try db.execute(sql: "ATTACH ':memory:' AS other")
-            #expect(try db.hasAttachedDatabases)
+            #expect(db.hasAttachedDatabases)
         }
     }
 

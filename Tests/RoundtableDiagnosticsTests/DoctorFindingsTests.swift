@@ -21,12 +21,12 @@ import Testing
         try db.close()
     }
 
-    private func findings(_ status: DatabaseStatus, _ facts: Doctor.Facts = Doctor.Facts()) -> [DatabaseDiagnosis
-        .Finding]
-    {
-        var doctor = Doctor(path: status.path)
-        doctor.examine(status, facts)
-        return doctor.diagnosis.findings.filter { $0.topic != .walResetBug }
+    private typealias Facts = DatabaseDiagnosis.SystemFacts
+
+    private func findings(_ status: DatabaseStatus, _ facts: Facts = Facts()) -> [DatabaseDiagnosis.Finding] {
+        var diagnosis = DatabaseDiagnosis(path: status.path, findings: [], unknowns: [])
+        diagnosis.examine(status, facts)
+        return diagnosis.findings.filter { $0.topic != .walResetBug }
     }
 
     /// The tables of Roundtable and of GRDB's migrations are not the app's.
@@ -52,24 +52,24 @@ import Testing
         #expect(text.hasPrefix("\(status.path)\n  WAL, ") && text.contains("schema: 1 table, user_version 0\n"))
         #expect(text.contains("\n  participant: 'app' (pid \(getpid())), read-write\n"))
         #expect(text.contains("\n  outbox: 2 commands waiting") && text.hasSuffix("\n  not known: The moon."))
-        var doctor = Doctor(path: "/a.db")
-        #expect("\(doctor.diagnosis)" == "/a.db\n  nothing is wrong")
-        doctor.find(.corrupt, .error, "It is broken.", advice: "Mend it.")
-        #expect("\(doctor.diagnosis)" == "/a.db\n  error: It is broken. (/a.db) Mend it.")
+        var diagnosis = DatabaseDiagnosis(path: "/a.db", findings: [], unknowns: [])
+        #expect("\(diagnosis)" == "/a.db\n  nothing is wrong")
+        diagnosis.find(.corrupt, .error, "It is broken.", advice: "Mend it.")
+        #expect("\(diagnosis)" == "/a.db\n  error: It is broken. (/a.db) Mend it.")
     }
 
     @Test func nothing() { #expect(findings(status).isEmpty) }
 
     @Test func littleSpace() {
-        let found = findings(status, Doctor.Facts(freeSpace: (status.files.wal ?? 0) - 1))
+        let found = findings(status, Facts(freeSpace: (status.files.wal ?? 0) - 1))
         #expect(found.map(\.topic) == [.lowDiskSpace] && found.first?.severity == .warning)
-        #expect(findings(status, Doctor.Facts(freeSpace: 1 << 40)).isEmpty)
+        #expect(findings(status, Facts(freeSpace: 1 << 40)).isEmpty)
     }
 
     /// A measured danger of small blocks: SQLite touches one byte in each 4 KiB of `-shm`, and another block of them may not be allocatable.
     @Test func smallBlocks() throws {
         func found(_ block: Int, free: Int) -> [DatabaseDiagnosis.Finding] {
-            findings(status, Doctor.Facts(freeSpace: free, blockSize: block))
+            findings(status, Facts(freeSpace: free, blockSize: block))
         }
         let little = 16 << 20
         for block in [512, 1024, 2048] {
@@ -85,7 +85,7 @@ import Testing
         defer { try? db.close() }
         let outbox = try DatabaseStatus.outboxFolder(nil, besideDatabaseAt: db.path)
         let own = try System.blockSize(ofFileSystemHolding: db.path)
-        let facts = Doctor.Facts(of: try DatabaseStatus(ofDatabaseAt: url), outbox: outbox)
+        let facts = Facts(of: try DatabaseStatus(ofDatabaseAt: url), outbox: outbox)
         #expect(own >= 512 && facts.blockSize == own)
     }
 
@@ -93,7 +93,7 @@ import Testing
         let cases = [(EMFILE, "fs.inotify.max_user_instances"), (ENOSPC, "fs.inotify.max_user_watches")]
         for (errno, limit) in cases {
             let error = SystemError(call: .inotify, errno: errno, path: "/tmp")
-            let found = findings(status, Doctor.Facts(watchShortage: error))
+            let found = findings(status, Facts(watchShortage: error))
             #expect(found.map(\.topic) == [.noFileWatch] && found.first?.severity == .warning)
             #expect(found.first?.advice.contains(limit) == true)
             // The disk is not full, and the limit on open files is not the one to raise first.
@@ -115,26 +115,26 @@ import Testing
     #endif
 
     @Test func networkFileSystem() throws {
-        var doctor = Doctor(path: "/net/a.db")
-        try doctor.refuse(.networkFileSystem(path: "/net/a.db", name: "NFS"))
-        #expect(doctor.diagnosis.findings.map(\.topic) == [.networkFileSystem])
-        #expect(doctor.diagnosis.severity == .error)
+        var diagnosis = DatabaseDiagnosis(path: "/net/a.db", findings: [], unknowns: [])
+        try diagnosis.refuse(.networkFileSystem(path: "/net/a.db", name: "NFS"))
+        #expect(diagnosis.findings.map(\.topic) == [.networkFileSystem])
+        #expect(diagnosis.severity == .error)
     }
 
     @Test func whatCannotBeRead() {
-        var doctor = Doctor(path: "/a.db")
-        doctor.refuse(DatabaseError(resultCode: .SQLITE_CANTOPEN, message: "permission denied"))
-        #expect(doctor.diagnosis.findings.map(\.topic) == [.permissions])
-        #expect(doctor.diagnosis.severity == .error)
+        var diagnosis = DatabaseDiagnosis(path: "/a.db", findings: [], unknowns: [])
+        diagnosis.refuse(DatabaseError(resultCode: .SQLITE_CANTOPEN, message: "permission denied"))
+        #expect(diagnosis.findings.map(\.topic) == [.permissions])
+        #expect(diagnosis.severity == .error)
     }
 
     /// A message may be a sentence already.
     @Test(arguments: ["permission denied", "permission denied."])
     func oneFullStop(message: String) {
         for code in [ResultCode.SQLITE_CANTOPEN, .SQLITE_IOERR] {
-            var doctor = Doctor(path: "/a.db")
-            doctor.refuse(DatabaseError(resultCode: code, message: message))
-            let what = doctor.diagnosis.findings.first?.message ?? ""
+            var diagnosis = DatabaseDiagnosis(path: "/a.db", findings: [], unknowns: [])
+            diagnosis.refuse(DatabaseError(resultCode: code, message: message))
+            let what = diagnosis.findings.first?.message ?? ""
             #expect(what.hasSuffix("permission denied.") && !what.hasSuffix(".."), "\(what)")
         }
     }
@@ -154,7 +154,7 @@ import Testing
         let party = SharingProcess(pid: me, name: "app", isParticipant: true, liveness: .stopped)
         status.participants[0].liveness = .stopped
         #expect(findings(status).first?.severity == .warning)
-        let checkpointing = Doctor.Facts(checkpointer: party)
+        let checkpointing = Facts(checkpointer: party)
         let found = findings(status, checkpointing).first
         #expect(found?.topic == .frozenParticipant && found?.severity == .error && found?.processes == [party])
         #expect(found?.message.contains("the CKPT lock: no other process can checkpoint") == true)
@@ -194,7 +194,7 @@ import Testing
         status.wal?.backfilledFrames = 0
         let party = SharingProcess(pid: 1, name: "app", isParticipant: true)
         #expect(findings(status).map(\.topic) == [.notCheckpointed])
-        #expect(findings(status, Doctor.Facts(checkpointer: party)).isEmpty)
+        #expect(findings(status, Facts(checkpointer: party)).isEmpty)
         status.wal?.backfilledFrames = 600
         #expect(findings(status).isEmpty)
     }

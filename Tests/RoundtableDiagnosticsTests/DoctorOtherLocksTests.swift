@@ -65,9 +65,9 @@ import Testing
         let path = try container("Containers/Shared/AppGroup/1").path
         let cut = try #require(GroupContainer(ofDatabaseAt: path, most: 3))
         #expect(cut.isCut && cut.files.count == 3)
-        var doctor = Doctor(path: path)
-        doctor.examineOtherLocks(cut)
-        #expect(doctor.diagnosis.unknowns.first?.hasPrefix("Locks of other libraries: ") == true)
+        var diagnosis = DatabaseDiagnosis(path: path, findings: [], unknowns: [])
+        diagnosis.examineOtherLocks(cut)
+        #expect(diagnosis.unknowns.first?.hasPrefix("Locks of other libraries: ") == true)
         #expect(try #require(GroupContainer(ofDatabaseAt: path)).isCut == false)
     }
 

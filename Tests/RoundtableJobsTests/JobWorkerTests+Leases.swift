@@ -20,7 +20,7 @@ extension JobWorkerTests {
         }
         let start = JobTime.now
         let passed = Mutex<Int64>(0)
-        let clock = JobClock {
+        let clock: JobClock = {
             JobTime(boot: start.boot + passed.withLock { $0 }, bootID: start.bootID, wall: JobTime.now.wall)
         }
         // Blocks its thread for three leases.

@@ -225,7 +225,7 @@ import Testing
             let (begun, drained) = (Signal(), Signal())
             let hasEnded = Mutex(false)
             let task = Task { [mails, db] in
-                try await mails.run(in: db, clock: .system, stop: stop) { _ in
+                try await mails.run(in: db, clock: { .now }, stop: stop) { _ in
                     begun.raise()
                     await drained.wait()
                     #expect(!Task.isCancelled)
@@ -249,7 +249,7 @@ import Testing
         stop.request()
         let hasEnded = Mutex(false)
         let task = Task { [mails, db] in
-            try await mails.run(in: db, clock: .system, stop: stop) { _ in Issue.record("a job was claimed") }
+            try await mails.run(in: db, clock: { .now }, stop: stop) { _ in Issue.record("a job was claimed") }
             hasEnded.withLock { $0 = true }
         }
         defer { task.cancel() }
@@ -294,7 +294,7 @@ import Testing
             try await queue.run(
                 in: full,
                 untilEmpty: true,
-                clock: .system,
+                clock: { .now },
                 report: { report in reports.withLock { $0.append(report) } },
                 { _ in }
             )
@@ -364,7 +364,7 @@ import Testing
         await #expect(throws: DatabaseError.self) {
             try await mails.run(
                 in: db,
-                clock: .system,
+                clock: { .now },
                 report: { report in reports.withLock { $0.append(report) } },
                 { _ in }
             )

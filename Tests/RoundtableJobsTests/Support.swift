@@ -1,11 +1,12 @@
 import Foundation
 import GRDB
 import Roundtable
-import RoundtableJobs
 import RoundtableKernel
 @_exported import RoundtableTestSupport
 import Synchronization
 import Testing
+
+@testable import RoundtableJobs
 
 struct Mail: Codable, Sendable, Equatable {
     var to: String

@@ -10,7 +10,7 @@ import Testing
         #expect(try watch.wait(upTo: 1_000_000) == .timedOut)
         let steps: [() throws -> Void] = [
             { try System.makeFile(at: folder.file("a"), [], isDurable: false) },
-            { try System.renameFile(at: folder.file("a"), to: other.file("b")) },
+            { try System.renameFile(at: FilePlace(folder.file("a")), to: FilePlace(other.file("b"))) },
             { try System.removeFile(at: other.file("b")) },
         ]
         for step in steps {
@@ -42,7 +42,7 @@ import Testing
         try System.makeFile(at: watched + "/a", [], isDurable: false)
         #expect(try watch.wait(upTo: 10_000_000_000) == .changed)
         if isMoved {
-            try System.renameFile(at: watched, to: folder.file("moved"))
+            try System.renameFile(at: FilePlace(watched), to: FilePlace(folder.file("moved")))
         } else {
             try FileManager.default.removeItem(atPath: watched)
         }
@@ -64,7 +64,7 @@ import Testing
         #expect(try watch.wait(upTo: 1_000_000) == .timedOut)
         try System.makeFile(at: outer + "/inner/a", [], isDurable: false)
         #expect(try watch.wait(upTo: 10_000_000_000) == .changed)
-        try System.renameFile(at: outer, to: folder.file("moved"))
+        try System.renameFile(at: FilePlace(outer), to: FilePlace(folder.file("moved")))
         var outcome = FolderWatch.Outcome.changed
         while outcome == .changed { outcome = try watch.wait(upTo: 10_000_000_000) }
         #expect(outcome == .gone)

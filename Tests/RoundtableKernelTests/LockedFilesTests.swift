@@ -60,7 +60,7 @@ import Testing
         let found = try #require(try System.identity(ofFileAt: value))
         #expect(try LockedFiles.look(at: value, foundAs: found) == .unclaimed)
         // As if it were a new file with the same number.
-        try System.renameFile(at: value, to: database)
+        try System.renameFile(at: FilePlace(value), to: FilePlace(database))
         #expect(try LockedFiles.look(at: value, foundAs: found) == .replaced)
         try System.makeFile(at: value, [2], isDurable: false)
         #expect(try LockedFiles.look(at: value, foundAs: found) == .replaced)

@@ -30,7 +30,7 @@ import Testing
         let folder = try TemporaryFolder()
         try System.makeFolder(at: folder.file("inner"))
         let inner = try OpenFolder(at: folder.file("inner"))
-        try System.renameFile(at: folder.file("inner"), to: folder.file("moved"))
+        try System.renameFile(at: FilePlace(folder.file("inner")), to: FilePlace(folder.file("moved")))
         try System.makeFolder(at: folder.file("inner"))
         try inner.makeFile("a", [1], access: nil, isDurable: true)
         try inner.renameFile("a", to: "b", in: inner)

@@ -123,7 +123,7 @@ import Testing
     @Test func aDictionaryEntry() throws {
         let vector = vectors.dictionaryEntry
         var writer = TableDictionary(block)
-        #expect(writer.number(adding: vector.name) == 0)
+        #expect(writer.entry(adding: vector.name)?.number == 0)
         #expect(try present(at: Layout.tables, count: Layout.tableSize) == bytes(vector.bytes))
         try put(bytes(vector.bytes), at: Layout.tables + 5 * Layout.tableSize)
         var reader = TableDictionary(block)
@@ -151,7 +151,7 @@ import Testing
     @Test func aRecordIsWritten() throws {
         let vector = vectors.record
         var dictionary = TableDictionary(block)
-        for number in 0...200 { #expect(dictionary.number(adding: "t\(number)") == number) }
+        for number in 0...200 { #expect(dictionary.entry(adding: "t\(number)")?.number == number) }
         let traits = ParticipantTraits(role: .readWrite, priority: 1)
         let participant = try Participant(in: block, author: vector.author, traits: traits)
         block.lastRecord.pointee.store(vector.sequence - 1, ordering: .sequentiallyConsistent)

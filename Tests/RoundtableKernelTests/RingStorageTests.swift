@@ -165,11 +165,11 @@ import Testing
     /// An entry that is damaged has no name, and is not found.
     @Test func aDamagedEntry() throws {
         var writer = TableDictionary(block)
-        #expect(writer.number(adding: "x") == 0)
+        #expect(writer.entry(adding: "x")?.number == 0)
         block.word(at: Layout.tables + 8).pointee.store(0x7A7A, ordering: .relaxed)
         var reader = TableDictionary(block)
         #expect(reader.name(0) == nil)
-        #expect(reader.number(adding: "x") == 1)
+        #expect(reader.entry(adding: "x")?.number == 1)
         #expect(reader.name(-1) == nil && reader.name(Layout.tableCount) == nil)
     }
 
@@ -177,11 +177,11 @@ import Testing
     @Test(arguments: [0, 1, UInt64.max])
     func theNumberOfEntriesIsDamaged(number: UInt64) throws {
         var early = TableDictionary(block)
-        #expect(early.number(adding: "x") == 0)
-        #expect(early.number(adding: "y") == 1)
+        #expect(early.entry(adding: "x")?.number == 0)
+        #expect(early.entry(adding: "y")?.number == 1)
         block.word(at: Layout.Header.tablesInUse).pointee.store(number, ordering: .relaxed)
         var late = TableDictionary(block)
-        let added = late.number(adding: "z")
+        let added = late.entry(adding: "z")?.number
         #expect(added.map { early.name($0) } ?? "z" == "z")
         #expect(early.name(0) == "x" && early.name(1) == "y")
     }
@@ -189,15 +189,15 @@ import Testing
     /// A dictionary that was overwritten with zeros, and is filled again, is not read from memory.
     @Test func theDictionaryIsEmptied() throws {
         var early = TableDictionary(block)
-        #expect(early.number(adding: "x") == 0)
+        #expect(early.entry(adding: "x")?.number == 0)
         for offset in stride(from: 0, to: Layout.tableSize, by: 8) {
             block.word(at: Layout.tables + offset).pointee.store(0, ordering: .relaxed)
         }
         block.word(at: Layout.Header.tablesInUse).pointee.store(0, ordering: .relaxed)
         var late = TableDictionary(block)
-        #expect(late.number(adding: "z") == 0)
+        #expect(late.entry(adding: "z")?.number == 0)
         #expect(early.name(0) == "z")
-        #expect(early.number(adding: "x") == 1)
+        #expect(early.entry(adding: "x")?.number == 1)
     }
 
     /// A publisher, which writes the same tables again and again, does not use its memory either.

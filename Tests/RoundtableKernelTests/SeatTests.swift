@@ -32,7 +32,7 @@ import Testing
         return block?.participants().map(\.author)
     }
 
-    private func takeTurn(_ seat: Seat) -> Seat.Outcome {
+    private func takeTurn(_ seat: Seat) -> TurnTaker.Outcome {
         let now = MonotonicClock.now
         return seat.takeTurn(at: now, until: now + 1_000_000_000, callSite: nil, isWriteLockFree: { true })
     }

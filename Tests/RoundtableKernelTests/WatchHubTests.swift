@@ -132,7 +132,7 @@
             try makeFile(outer + "/b")
             #expect(try file.wait(upTo: Self.long) == .changed)
             try eventually("the kernel is asked for less") { try mask(of: outer) == moves }
-            try System.renameFile(at: outer, to: folder.file("moved"))
+            try System.renameFile(at: FilePlace(outer), to: FilePlace(folder.file("moved")))
             #expect(try below.wait(upTo: Self.long) == .gone)
         }
 
@@ -144,7 +144,7 @@
             for name in ["a", "a-wal"] { try makeFile("\(inner)/\(name)") }
             let watch = FileWatch(path: "\(inner)/a-wal", folder: inner, others: ["\(inner)/a"])
             try watch.arm()
-            try System.renameFile(at: folder.file(moved), to: folder.file("moved"))
+            try System.renameFile(at: FilePlace(folder.file(moved)), to: FilePlace(folder.file("moved")))
             #expect(try watch.wait(upTo: Self.long) == .changed)
         }
 

@@ -11,7 +11,7 @@ import Testing
         let path = folder.file("value")
         #expect(try System.contents(ofFileAt: path, limit: 100) == nil)
         try System.makeFile(at: path, bytes, isDurable: true)
-        try System.syncFolder(at: folder.path)
+        try OpenFolder(at: folder.path).sync()
         #expect(try System.contents(ofFileAt: path, limit: 100) == bytes)
         // One byte more than the limit shows that there are more.
         #expect(try System.contents(ofFileAt: path, limit: 3) == [UInt8]("a va".utf8))
@@ -75,12 +75,12 @@ import Testing
             "value.\(dead.pid)-\(dead.startTime)-\(dead.namespace &+ 1)-1-1.new",
         ]
         for name in names { try System.makeFile(at: folder.file(name), [], isDurable: false) }
-        #expect(try UnfinishedFile.removeAbandoned(in: folder.path, "value") == 1)
+        #expect(try UnfinishedFile.removeAbandoned(in: OpenFolder(at: folder.path), "value") == 1)
         #expect(Set(folder.contents) == Set(names).subtracting([names[1]]))
         // … until they are old.
         let past = Date(timeIntervalSinceNow: -3700)
         try FileManager.default.setAttributes([.modificationDate: past], ofItemAtPath: folder.file(names[5]))
-        #expect(try UnfinishedFile.removeAbandoned(in: folder.path, "value") == 1)
+        #expect(try UnfinishedFile.removeAbandoned(in: OpenFolder(at: folder.path), "value") == 1)
         #expect(UnfinishedFile.name("value") != own)
     }
 
@@ -91,7 +91,7 @@ import Testing
         for prefix in [".état-🗂️", ".", ".a.b-c"] {
             let name = "\(prefix).\(dead.pid)-\(dead.startTime)-\(dead.namespace)-1-1.new"
             try System.makeFile(at: folder.file(name), [], isDurable: false)
-            #expect(try UnfinishedFile.removeAbandoned(in: folder.path, prefix) == 1)
+            #expect(try UnfinishedFile.removeAbandoned(in: OpenFolder(at: folder.path), prefix) == 1)
         }
         #expect(folder.contents.isEmpty)
     }

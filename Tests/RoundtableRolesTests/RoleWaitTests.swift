@@ -10,7 +10,7 @@ import Testing
     private var now: Nanoseconds = 1_000_000_000_000
 
     private mutating func look(
-        _ sign: RoleSign,
+        _ sign: SignOfLife,
         holder: Int64? = 1,
         canAsk: Bool = true,
         ahead: Int = 0,
@@ -59,8 +59,8 @@ import Testing
     }
 
     /// It is asked after half of the patience, and given up after all of it.
-    @Test(arguments: [RoleSign.present(answered: 7), .unseen])
-    mutating func aSilentHolderLosesTheRole(sign: RoleSign) {
+    @Test(arguments: [SignOfLife.present(answered: 7), .absent])
+    mutating func aSilentHolderLosesTheRole(sign: SignOfLife) {
         for _ in 0..<10 { #expect(look(sign) == .wait) }
         #expect(look(sign) == .ask)
         wait.asked(8)
@@ -89,15 +89,15 @@ import Testing
 
     /// Without a control block, holders cannot answer.
     @Test mutating func nobodyIsBlamedWithoutAControlBlock() {
-        for _ in 0..<100 { #expect(look(.unseen, canAsk: false) == .wait) }
+        for _ in 0..<100 { #expect(look(.absent, canAsk: false) == .wait) }
         #expect(look(.gone, canAsk: false) == .take)
     }
 
     @Test mutating func anotherHolderHasItsOwnTime() {
-        for _ in 0..<11 { _ = look(.unseen) }
+        for _ in 0..<11 { _ = look(.absent) }
         wait.asked(8)
-        for _ in 0..<5 { _ = look(.unseen) }
-        #expect(look(.unseen, holder: 2) == .wait)
+        for _ in 0..<5 { _ = look(.absent) }
+        #expect(look(.absent, holder: 2) == .wait)
         #expect(wait.question == nil)
     }
 }

@@ -1,9 +1,10 @@
 import Foundation
 import GRDB
 import Roundtable
-import RoundtableJobs
 import RoundtableKernel
 import Testing
+
+@testable import RoundtableJobs
 
 /// What `roundtable status` and `roundtable doctor` show of jobs.
 @Suite struct JobsToolTests {

@@ -32,8 +32,7 @@ int rtl_is_open_before_fork(const char *path);
 /// Whether a file of the database is not in its place any more (rule W12): now, or less than 10 ms ago.
 int rtl_participant_has_lost_file(void *participant, int now);
 /// Called when SQLite has `-wal` and `-shm` open, and when it has closed them.
-void rtl_participant_did_open_wal(void *participant);
-void rtl_participant_did_close_wal(void *participant);
+void rtl_participant_note_wal(void *participant, int is_open);
 /// Called before SQLite's write lock is requested. Returns 0 if another participant has the turn, and the lock is not to be requested.
 int rtl_participant_will_lock(void *participant);
 void rtl_participant_did_lock(void *participant, int is_locked);

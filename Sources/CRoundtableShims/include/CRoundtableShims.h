@@ -99,8 +99,6 @@ void rt_open_file_remove(uint64_t device, uint64_t inode, uint32_t generation);
 /// table of open files then shows this process locks that only its ancestor holds.
 int rt_open_file_is_inherited(uint64_t device, uint64_t inode);
 
-enum { RT_CHILD_CAPACITY = 512 };
-
 /// Registers the descriptor, so that it is closed in every child after a fork, and a lock of its open file description ends with this
 /// process. Returns an index, or -1 when full.
 int rt_close_in_child(int descriptor);
@@ -127,11 +125,7 @@ int32_t rt_named_file(const char *path, struct rt_named_file *file);
 int64_t rt_file_system_type(const char *path);
 
 /// The number of the mount that holds `path` (statx(2), `STATX_MNT_ID`, Linux 5.8), 0 when the kernel does not report it, or -1 with errno.
-/// Why: <sys/stat.h> declares statx for _GNU_SOURCE only, which Swift does not define.
 int64_t rt_mount_number(const char *path);
-
-/// `O_PATH` of open(2). Why: <fcntl.h> defines it for _GNU_SOURCE only, which Swift does not define.
-int32_t rt_open_path_flag(void);
 #endif
 
 // MARK: Thread-local pointer

@@ -12,9 +12,8 @@ struct LogRateLimit {
     }
 
     private struct Allowance {
-        var lines: Int
-        /// The time up to which `lines` is complete.
-        var since: ContinuousClock.Instant
+        /// When all lines are allowed again: each line that is written moves this by one interval.
+        var full: ContinuousClock.Instant
         var omitted = 0
     }
 
@@ -34,53 +33,33 @@ struct LogRateLimit {
     var count: Int { allowances.count }
 
     mutating func admit(_ key: String, at now: ContinuousClock.Instant) -> Decision {
-        var allowance = refilled(key, at: now)
-        defer { allowances[key] = allowance }
-        guard allowance.lines > 0 else {
-            allowance.omitted += 1
-            return .leaveOut(summaryIn: allowance.omitted == 1 ? allowance.since + interval - now : nil)
-        }
-        allowance.lines -= 1
-        defer { allowance.omitted = 0 }
-        return .write(omitted: allowance.omitted)
+        if let omitted = take(key, at: now) { return .write(omitted: omitted) }
+        allowances[key]?.omitted += 1
+        guard let allowance = allowances[key], allowance.omitted == 1 else { return .leaveOut(summaryIn: nil) }
+        return .leaveOut(summaryIn: allowance.full - interval * (burst - 1) - now)
     }
 
     /// The number of lines that were left out, for a line that says so because no other line with this key has followed; nil when there is
     /// nothing to say, or no line is allowed yet.
     mutating func summary(_ key: String, at now: ContinuousClock.Instant) -> Int? {
-        var allowance = refilled(key, at: now)
-        defer { allowances[key] = allowance }
-        guard allowance.lines > 0, allowance.omitted > 0 else { return nil }
-        allowance.lines -= 1
-        defer { allowance.omitted = 0 }
+        guard let allowance = allowances[key], allowance.omitted > 0 else { return nil }
+        return take(key, at: now)
+    }
+
+    /// Counts a line as written.
+    ///
+    /// - returns: the number of lines that were left out before; nil when no line is allowed.
+    private mutating func take(_ key: String, at now: ContinuousClock.Instant) -> Int? {
+        // Those that are forgotten would have the same allowance if they were new.
+        if allowances.count >= Self.maximumCount {
+            allowances = allowances.filter { $0.value.omitted > 0 || $0.value.full > now }
+        }
+        let allowance = allowances[key] ?? Allowance(full: now)
+        let full = max(allowance.full, now)
+        guard full - now <= interval * (burst - 1) else { return nil }
+        allowances[key] = Allowance(full: full + interval)
         return allowance.omitted
     }
 
-    private mutating func refilled(_ key: String, at now: ContinuousClock.Instant) -> Allowance {
-        if allowances.count >= Self.maximumCount { forgetFull(at: now) }
-        guard let allowance = allowances[key] else { return Allowance(lines: burst, since: now) }
-        return refilled(allowance, at: now)
-    }
-
-    private func refilled(_ old: Allowance, at now: ContinuousClock.Instant) -> Allowance {
-        var allowance = old
-        let passed = max(0, Int((now - allowance.since) / interval))
-        allowance.lines += min(passed, burst)
-        allowance.since += interval * passed
-        if allowance.lines >= burst {
-            allowance.lines = burst
-            allowance.since = now
-        }
-        return allowance
-    }
-
     private static let maximumCount = 1000
-
-    /// Forgets the keys that would have the same allowance if they were new.
-    private mutating func forgetFull(at now: ContinuousClock.Instant) {
-        for (key, allowance) in allowances
-        where allowance.omitted == 0 && refilled(allowance, at: now).lines == burst {
-            allowances[key] = nil
-        }
-    }
 }

@@ -16,18 +16,13 @@ final class CheckpointConnection: @unchecked Sendable {
         try ForbiddenFile.refuse(databasePath: path)
         self.path = path
         let budget = Budget(gate: gate)
-        var configuration = options.configuration
-        configuration.readonly = false
-        configuration.journalMode = .default
-        // The suspension gate observes these notifications.
-        configuration.observesSuspensionNotifications = false
+        var configuration = options.connectionConfiguration(readonly: false)
         configuration.busyMode = .callback { _ in budget.mayContinue() }
         configuration.prepareDatabase { db in
             try db.checkFileIsWritable(path)
             try db.set("wal_autocheckpoint", 0)
             for (pragma, value) in options.syncing { try db.set(pragma, value) }
-            try db.keepWalFiles()
-            try db.setCheckpointOnClose(false)
+            try db.leaveWalFilesWhenClosed()
         }
         queue = try options.connectionOpening(path).queue(configuration, at: Onlooker.uri(path, "mode=rw"))
         self.budget = budget
@@ -79,21 +74,13 @@ final class CheckpointConnection: @unchecked Sendable {
                     let inFile = framesInFile(index), inFile > limits.longest
                 else { return false }
                 let kept = max(limits.longest, inFile - limits.piece)
-                return methods.pointee.xTruncate(file, sqlite3_int64(Self.headerSize + kept * (pageSize + 24)))
+                return methods.pointee.xTruncate(file, sqlite3_int64(WalIndex.walHeaderSize + kept * (pageSize + 24)))
                     == SQLITE_OK
             } ?? false
         }
     }
 
-    private static let headerSize = 32
-
-    /// The number of frames that fit into the WAL's file; nil when that is not known.
-    private func framesInFile(_ index: WalIndex) -> Int? {
-        guard let pageSize = index.pageSize, let size = try? System.status(ofFileAt: path + "-wal")?.st_size else {
-            return nil
-        }
-        return max(0, Int(size) - Self.headerSize) / (pageSize + 24)
-    }
+    private func framesInFile(_ index: WalIndex) -> Int? { index.framesInFile(ofDatabaseAt: path) }
 
     /// Where the WAL ends; nil while the wal-index header is being written.
     var mark: WalMark? { queue.inDatabase { WalIndex($0)?.header?.mark } }

@@ -39,8 +39,3 @@ package struct CheckpointLimits: Sendable, Equatable {
         frames.committed >= restart && frames.uncopied > 0
     }
 }
-
-extension WalIndex.Frames {
-    /// The number of frames that are not in the database file yet.
-    var uncopied: Int { committed - backfilled }
-}

@@ -67,9 +67,14 @@ final class CheckpointWarnings: Sendable {
 }
 
 extension SharedDatabase {
+    /// Calls the following on another thread.
+    func lookLaterWhatHoldsCheckpointsUp(_ obstacle: CheckpointPauses.Obstacle) {
+        checkpointWarnings.later { [weak self] in self?.lookWhatHoldsCheckpointsUp(obstacle) }
+    }
+
     /// Inspects the WAL after an attempt at a checkpoint was held up or failed. Readers in the way are asked to advance (rule K8). If
     /// the WAL is longer than it should be, that is reported.
-    func lookWhatHoldsCheckpointsUp(_ obstacle: CheckpointPauses.Obstacle) {
+    private func lookWhatHoldsCheckpointsUp(_ obstacle: CheckpointPauses.Obstacle) {
         // If the WAL cannot be inspected, the next attempt fails for the same reason.
         guard let state = try? readers.walState(insideWrite: false) else { return }
         if obstacle == .readers { seat.participant?.block.askToAdvance(end: state.end) }

@@ -13,12 +13,7 @@ extension Checkpointer {
     func owesCheckpoint(_ db: Database) -> Bool {
         guard let limits = ownLimits, let index = WalIndex(db), let frames = index.frames else { return false }
         if limits.wantsCheckpoint(frames) { return true }
-        guard let pageSize = index.pageSize, let size = sizeOfWAL else { return false }
-        return size > 32 + limits.longest * (pageSize + 24)
-    }
-
-    private var sizeOfWAL: Int? {
-        (try? System.status(ofFileAt: link.path + "-wal")).flatMap { $0.map { Int($0.st_size) } }
+        return index.framesInFile(ofDatabaseAt: link.path) ?? 0 > limits.longest
     }
 
     // Rule K11a: A participant with the policy *automatic* that closes and does not empty the WAL makes the step of K4 if one is due by K2,

@@ -7,7 +7,7 @@ import Synchronization
 /// The checkpoints of one participant (rules K). They run off the commit path, on a connection and a
 /// thread of their own, and in one participant at a time.
 final class Checkpointer: @unchecked Sendable {
-    // @unchecked: `framesInWAL` is confined to the writer's queue; the rest is constant, or guarded.
+    // @unchecked: `framesInWAL` is confined to the writer's queue, `database` is set once; the rest is constant, or guarded.
 
     /// How long a step within a turn waits for readers, in each of two waits, and for another step of this participant.
     static let budget: Nanoseconds = 40_000_000
@@ -36,17 +36,6 @@ final class Checkpointer: @unchecked Sendable {
         var willStepIn = false
     }
 
-    /// What the checkpointer needs of the database.
-    struct Hooks {
-        /// Calls its argument with the turn, on the writer's queue, or with `hasTurn` false if the turn could not be acquired.
-        /// Returns false when the database does not exist any more.
-        var withinTurn: @Sendable (@escaping @Sendable (_ hasTurn: Bool) -> Void) -> Bool = { _ in false }
-        /// Called when an attempt was held up by readers, or failed.
-        var heldUp: @Sendable (CheckpointPauses.Obstacle) -> Void = { _ in }
-        /// Called when a checkpoint succeeds after failures.
-        var recovered: @Sendable () -> Void = {}
-    }
-
     /// The limits of the participant's own policy; nil when it makes checkpoints only on request or not at all.
     let ownLimits: CheckpointLimits?
     let policy: SharedDatabase.CheckpointPolicy
@@ -56,7 +45,8 @@ final class Checkpointer: @unchecked Sendable {
     private let files: DatabaseFiles?
     private let queue = DispatchQueue(label: "roundtable.checkpoint", qos: .utility)
     private let state = Mutex(State())
-    private let hooks = Mutex(Hooks())
+    /// The database, while it exists. Set before the first checkpoint.
+    weak var database: SharedDatabase?
     /// The length of the WAL after the last commit of the writer connection. Confined to the writer's queue.
     private var framesInWAL = 0
 
@@ -70,8 +60,6 @@ final class Checkpointer: @unchecked Sendable {
     }
 
     func take(_ seat: Seat) { state.withLock { $0.seat = seat } }
-
-    func hook(_ hooks: Hooks) { self.hooks.withLock { $0 = hooks } }
 
     var participant: Participant? { state.withLock { $0.seat }?.participant }
 
@@ -222,7 +210,8 @@ final class Checkpointer: @unchecked Sendable {
         switch isElected ? step() : .nothing {
         case .again: queue.async { self.run() }
         case .turn:
-            let isScheduled = hooks.withLock { $0 }.withinTurn { hasTurn in
+            guard let database else { return rest(pausing: false) }
+            database.withCheckpointersTurn { hasTurn in
                 let isComplete = hasTurn ? self.stepWithinTurn().isComplete : nil
                 self.queue.async {
                     if isComplete == true, self.isFileLong {
@@ -232,7 +221,6 @@ final class Checkpointer: @unchecked Sendable {
                     }
                 }
             }
-            if !isScheduled { rest(pausing: false) }
         case .nothing: rest(pausing: false)
         case .pause: rest(pausing: true)
         }
@@ -415,7 +403,7 @@ final class Checkpointer: @unchecked Sendable {
             return state.failure != nil
         }
         participant?.block.setCheckpointFailure(nil)
-        if hadFailed { hooks.withLock { $0 }.recovered() }
+        if hadFailed { database?.checkpointWarnings.recovered() }
     }
 
     /// Records the outcome of a step that did not run in the background.
@@ -448,9 +436,8 @@ final class Checkpointer: @unchecked Sendable {
         block?.count(.checkpointsHeldUp)
         // If another checkpoint or a write is in the way, there is no reader to ask and nothing to report.
         guard obstacle != .others else { return .pause }
-        let heldUp = hooks.withLock { $0 }.heldUp
-        // The hook runs later, because the turn may be held here.
-        queue.async { heldUp(obstacle) }
+        // This comes later, because the turn may be held here.
+        queue.async { self.database?.lookLaterWhatHoldsCheckpointsUp(obstacle) }
         return .pause
     }
 

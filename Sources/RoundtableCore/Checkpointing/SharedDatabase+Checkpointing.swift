@@ -87,25 +87,17 @@ extension SharedDatabase {
     /// Connects the checkpointer with the rest of the database, and schedules a checkpoint that is due (rule K2).
     func followCheckpoints() {
         guard let checkpointer = writer.checkpointer else { return }
-        checkpointer.hook(
-            Checkpointer.Hooks(
-                withinTurn: { [weak self] body in
-                    guard let self else { return false }
-                    onWriterLater(waitingWrite(), failed: { _, _ in body(false) }) { body(!$0.isInsideTransaction) }
-                    return true
-                },
-                heldUp: { [weak self, checkpointWarnings] obstacle in
-                    // This runs on another thread, because the checkpointer may hold the turn at this moment.
-                    checkpointWarnings.later { [weak self] in self?.lookWhatHoldsCheckpointsUp(obstacle) }
-                },
-                recovered: { [checkpointWarnings] in checkpointWarnings.recovered() }
-            )
-        )
+        checkpointer.database = self
         // A process that ended without closing may have left frames. A write of this participant that comes first begins the checkpoint.
         if let frames = writer.queue.inDatabase({ WalIndex($0)?.frames }), checkpointer.mayHaveToStepIn(frames) {
             checkpointer.stepInLater { [weak self] in self?.checkpointSoon() }
         }
         observatory.onNews { [weak self] in self?.stepInLater(checkpointer) }
+    }
+
+    /// Calls `body` with the turn, on the writer's queue, or with `hasTurn` false if the turn could not be acquired.
+    func withCheckpointersTurn(_ body: @escaping @Sendable (_ hasTurn: Bool) -> Void) {
+        onWriterLater(waitingWrite(), failed: { _, _ in body(false) }) { body(!$0.isInsideTransaction) }
     }
 
     /// Schedules a look at a WAL that is due for a checkpoint, until one is made (rule K2).
@@ -137,11 +129,10 @@ extension SharedDatabase {
     ) throws -> CheckpointResult {
         try files.check()
         let began = MonotonicClock.now
+        let deadline = began.addingSaturating(options.backgroundBusyTimeout.nanoseconds)
         let (outcome, frames): (CheckpointStep.Outcome, WalIndex.Frames?)
         do throws(CheckpointLink.Failure) {
-            (outcome, frames) = try checkpointer.link.use(until: began.addingSaturating(checkpointTimeout)) {
-                (body($0), $0.frames)
-            }
+            (outcome, frames) = try checkpointer.link.use(until: deadline) { (body($0), $0.frames) }
         } catch {
             switch error {
             case .isBusy: throw checkpointInTheWay(since: began)

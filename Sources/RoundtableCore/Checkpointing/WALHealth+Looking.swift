@@ -135,7 +135,7 @@ extension WALHealth {
         for participant in byAge {
             guard let since = participant.pinSince(at: now) else { continue }
             // The position that a participant shows may be a little before the true one.
-            let shown = min(state.left, participant.oldestRead?.mark.framesHeld(now: state.end) ?? 0)
+            let shown = min(state.frames.uncopied, participant.oldestRead?.mark.framesHeld(now: state.end) ?? 0)
             // A reader may be at an older mark than it knows of (rule O3). A much older mark belongs to another connection of the
             // process, which shows no read.
             var held = shown

@@ -134,13 +134,6 @@ extension WALHealth {
         /// Checkpoints that a writer had to make within its turn.
         package var byWriters: Int
 
-        package init(checkpoints: Int, walRestarts: Int, heldUp: Int, byWriters: Int) {
-            self.checkpoints = checkpoints
-            self.walRestarts = walRestarts
-            self.heldUp = heldUp
-            self.byWriters = byWriters
-        }
-
         enum CodingKeys: String, CodingKey {
             case checkpoints
             case walRestarts = "wal_restarts"

@@ -51,9 +51,7 @@ extension SharedDatabase {
 
 extension SharedDatabase.BusyWait: CustomStringConvertible {
     public var description: String {
-        let seconds = String(format: "%.1f s", Double(elapsed.nanoseconds) / 1e9)
-        guard let holder else { return "\(path): waited \(seconds) for another connection" }
-        return "\(path): waited \(seconds) for \(holder)"
+        "\(path): waited \(elapsed.seconds) for \(holder.map { "\($0)" } ?? "another connection")"
     }
 }
 

@@ -14,17 +14,11 @@ final class ConnectionClosing: Sendable {
         case cancelled
     }
 
-    private struct State {
-        var phase = Phase.waiting
-        /// Whether a statement or a cursor of the user's outlives its access, and keeps the connection open.
-        var isInUse = false
-    }
-
     private let queue: DatabaseQueue
     private let use: HeldConnection.Use
     private let callSite: String?
     private let didClose: @Sendable () -> Void
-    private let state = Mutex(State())
+    private let phase = Mutex(Phase.waiting)
     /// Held while the connection closes.
     private let closing = NSLock()
 
@@ -46,9 +40,9 @@ final class ConnectionClosing: Sendable {
         self.didClose = didClose
         let thread = Thread { [self] in
             let mayClose = queue.inDatabase { db in
-                let mayBegin = state.withLock { state in
-                    guard case .waiting = state.phase else { return false }
-                    state.phase = .preparing
+                let mayBegin = phase.withLock { phase in
+                    guard case .waiting = phase else { return false }
+                    phase = .preparing
                     return true
                 }
                 if mayBegin { prepare(db) }
@@ -68,37 +62,31 @@ final class ConnectionClosing: Sendable {
     @discardableResult
     func step() -> Bool {
         closing.withLock {
-            switch state.withLock({ $0.phase }) {
+            switch phase.withLock({ $0 }) {
             case .waiting, .cancelled: return false
             case .closed: return true
             case .preparing: break
             }
-            do {
-                // This runs after the preparation on the queue.
-                try OwnConnection.close(queue)
-            } catch {
-                state.withLock { $0.isInUse = true }
-                return false
-            }
-            state.withLock { $0.phase = .closed }
+            // This runs after the preparation on the queue. A statement or a cursor of the user's may outlive its access, and keeps the
+            // connection open.
+            do { try OwnConnection.close(queue) } catch { return false }
+            phase.withLock { $0 = .closed }
             didClose()
             return true
         }
     }
 
-    /// The connection, and what keeps it open; nil when it is closed.
+    /// The connection; nil when it is closed.
     var held: HeldConnection? {
-        state.withLock { state in
-            if case .closed = state.phase { return nil }
-            return HeldConnection(use: use, callSite: callSite, isByStatement: state.isInUse)
-        }
+        if case .closed = phase.withLock({ $0 }) { return nil }
+        return HeldConnection(use: use, callSite: callSite)
     }
 
     /// Interrupts the running statement. The next one is not affected.
     func interrupt() {
-        state.withLock { state in
+        phase.withLock { phase in
             // In later phases, the connection may be closed at any moment.
-            if case .waiting = state.phase { queue.interrupt() }
+            if case .waiting = phase { queue.interrupt() }
         }
     }
 
@@ -106,9 +94,9 @@ final class ConnectionClosing: Sendable {
     ///
     /// - returns: false when it is too late, because the connection has been prepared for closing.
     func cancel() -> Bool {
-        state.withLock { state in
-            guard case .waiting = state.phase else { return false }
-            state.phase = .cancelled
+        phase.withLock { phase in
+            guard case .waiting = phase else { return false }
+            phase = .cancelled
             return true
         }
     }

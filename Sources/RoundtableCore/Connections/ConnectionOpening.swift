@@ -154,10 +154,10 @@ private final class ConnectionKey: @unchecked Sendable {
             return false
         }
         if name.utf8.elementsEqual(path.utf8) { return true }
-        guard let named = try? System.status(ofFileAt: name), let own = try? System.status(ofFileAt: path) else {
+        guard let named = try? System.identity(ofFileAt: name), let own = try? System.identity(ofFileAt: path) else {
             return false
         }
-        return named.st_dev == own.st_dev && named.st_ino == own.st_ino
+        return named == own
     }
 
     /// The entry point for SQLite, which declares its type without parameters.

@@ -21,19 +21,14 @@ extension Database {
         return sqlite3_txn_state(sqliteConnection, nil) == SQLITE_TXN_NONE
     }
 
-    /// Sets whether the connection checkpoints when it closes as the last one. SQLite takes an exclusive lock for that, which
-    /// must not be held when the process is frozen. So Roundtable turns it off.
-    func setCheckpointOnClose(_ isOn: Bool) throws {
-        guard let sqliteConnection else { return }
-        let code = rt_checkpoint_on_close(sqliteConnection, isOn ? 1 : 0)
-        guard code == SQLITE_OK else { throw DatabaseError(resultCode: ResultCode(rawValue: code)) }
-    }
-
     /// Keeps `-wal` and `-shm` when the last connection closes, so that read-only processes can open the database
-    /// ([SQLITE_FCNTL_PERSIST_WAL](https://www.sqlite.org/c3ref/c_fcntl_begin_atomic_write.html)).
-    func keepWalFiles() throws {
+    /// ([SQLITE_FCNTL_PERSIST_WAL](https://www.sqlite.org/c3ref/c_fcntl_begin_atomic_write.html)). No checkpoint is made then: SQLite takes an
+    /// exclusive lock for that, which must not be held when the process is frozen.
+    func leaveWalFilesWhenClosed() throws {
+        guard let sqliteConnection else { return }
         var flag: CInt = 1
-        let code = sqlite3_file_control(sqliteConnection, "main", SQLITE_FCNTL_PERSIST_WAL, &flag)
+        let kept = sqlite3_file_control(sqliteConnection, "main", SQLITE_FCNTL_PERSIST_WAL, &flag)
+        let code = kept == SQLITE_OK ? rt_checkpoint_on_close(sqliteConnection, 0) : kept
         guard code == SQLITE_OK else { throw DatabaseError(resultCode: ResultCode(rawValue: code)) }
     }
 }

@@ -17,15 +17,9 @@ final class InterruptionHold {
 
     func take(_ db: Database) {
         guard !isHeld else { return }
-        if statement == nil {
-            let flags = UInt32(SQLITE_PREPARE_PERSISTENT)
-            // Without this statement, an interruption lasts only as long as SQLite keeps it. The commit is still prevented.
-            var prepared: OpaquePointer?
-            guard sqlite3_prepare_v3(db.sqliteConnection, Self.sql, -1, flags, &prepared, nil) == SQLITE_OK else {
-                return
-            }
-            statement = prepared
-        }
+        // Without this statement, an interruption lasts only as long as SQLite keeps it. The commit is still prevented.
+        if statement == nil { statement = try? db.prepareRaw(Self.sql) }
+        guard let statement else { return }
         isHeld = sqlite3_step(statement) == SQLITE_ROW
         if !isHeld { sqlite3_reset(statement) }
     }

@@ -19,66 +19,51 @@ struct OpeningWait {
     /// Ends the wait when it closes. nil for a connection that no gate guards.
     var gate: SuspensionGate?
 
-    /// - parameter attempt: opens a connection. Its busy handler waits for the given time at most, and records in `Answers` when
-    ///   it ends the wait.
+    /// The longest timeout in seconds.
+    static let longestTimeout = 2_000_000.0
+
+    /// Opens a connection with the busy mode of `configuration`. While it is being opened, its timeout is what remains of the
+    /// wait.
+    ///
     /// - throws: what the last attempt throws. `SQLITE_BUSY` names the lock's owner and the time that passed.
-    func run<T>(_ attempt: (_ remaining: Nanoseconds, Answers) throws -> T) throws -> T {
+    func queue(_ configuration: Configuration, _ open: (Configuration) throws -> DatabaseQueue) throws -> DatabaseQueue
+    {
         let began = MonotonicClock.now
         let deadline = began.addingSaturating(timeout)
-        let answers = Answers()
+        // Whether the callback has ended the wait. SQLite asks on the connection's queue, while the thread that opens waits for it.
+        nonisolated(unsafe) var hasRefused = false
         var backoff = Backoff(.microseconds(500), upTo: .milliseconds(20))
         while true {
             do {
-                return try attempt(deadline.subtractingSaturating(MonotonicClock.now), answers)
+                var opening = configuration
+                let limit: Nanoseconds
+                switch configuration.busyMode {
+                case .callback(let callback):
+                    opening.busyMode = .callback { tries in
+                        let mayContinue = callback(tries)
+                        if !mayContinue { hasRefused = true }
+                        return mayContinue
+                    }
+                    return try open(opening)
+                case .immediateError: limit = 0
+                case .timeout(let seconds): limit = Nanoseconds(seconds * 1e9)
+                }
+                let handler = TimedBusyHandler(limit: deadline.subtractingSaturating(MonotonicClock.now))
+                opening.busyMode = .callback { handler.next(tries: $0) }
+                let queue = try open(opening)
+                queue.inDatabase { _ in handler.limit = limit }
+                return queue
             } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY {
                 if let gate, gate.isClosed {
                     gate.hasGivenUp.store(true, ordering: .releasing)
                     throw error
                 }
                 let now = MonotonicClock.now
-                guard now < deadline, !answers.hasRefused else {
+                guard now < deadline, !hasRefused else {
                     throw error.namingLock(on: path, waited: now - began)
                 }
                 MonotonicClock.sleep(min(backoff.next(), deadline - now))
             }
         }
     }
-
-    /// What the busy handler of a connection that is being opened has answered.
-    final class Answers: @unchecked Sendable {
-        // @unchecked: SQLite asks on the connection's queue, while the thread that opens waits for it.
-        fileprivate var hasRefused = false
-
-        func note(_ mayContinue: Bool) -> Bool {
-            if !mayContinue { hasRefused = true }
-            return mayContinue
-        }
-    }
-}
-
-extension OpeningWait {
-    /// Opens a connection with the busy mode of `configuration`. While it is being opened, its timeout is what remains of the
-    /// wait.
-    func queue(_ configuration: Configuration, _ open: (Configuration) throws -> DatabaseQueue) throws -> DatabaseQueue
-    {
-        try run { remaining, answers in
-            var opening = configuration
-            let limit: Nanoseconds
-            switch configuration.busyMode {
-            case .callback(let callback):
-                opening.busyMode = .callback { answers.note(callback($0)) }
-                return try open(opening)
-            case .immediateError: limit = 0
-            case .timeout(let seconds): limit = Nanoseconds(seconds * 1e9)
-            }
-            let handler = TimedBusyHandler(limit: remaining)
-            opening.busyMode = .callback { handler.next(tries: $0) }
-            let queue = try open(opening)
-            queue.inDatabase { _ in handler.limit = limit }
-            return queue
-        }
-    }
-
-    /// The longest timeout in seconds.
-    static let longestTimeout = 2_000_000.0
 }

@@ -149,18 +149,6 @@ final class ReaderConnection: @unchecked Sendable {
     }
 }
 
-extension Database {
-    /// A statement that lives as long as the connection, outside of GRDB's caches. The caller finalizes it.
-    fileprivate func prepareRaw(_ sql: String) throws -> OpaquePointer? {
-        var statement: OpaquePointer?
-        let flags = UInt32(SQLITE_PREPARE_PERSISTENT)
-        guard sqlite3_prepare_v3(sqliteConnection, sql, -1, flags, &statement, nil) == SQLITE_OK else {
-            throw DatabaseError(lastErrorOf: self)
-        }
-        return statement
-    }
-}
-
 extension DatabaseError {
     package init(lastErrorOf db: Database) {
         self.init(

@@ -63,7 +63,7 @@ final class ReaderPool: Parkable {
         state = BargingMutex(State(admission: admission, running: RunningReads(of: seat, capacity: count)))
     }
 
-    /// The number of open connections that are not lent, of reads that run, and of those that wait for a connection.
+    /// The number of open connections that are not lent, of reads that run, and of reads and barriers that wait.
     var counts: (idle: Int, used: Int, waiting: Int) {
         state.withLock { ($0.idle.count, $0.admission.readCount, $0.admission.waitingCount) }
     }
@@ -328,9 +328,6 @@ final class ReaderPool: Parkable {
 
     /// When this participant received a request to advance (rule K8); nil when it did not.
     var askedToAdvance: Nanoseconds? { state.withLock { $0.running.askedToAdvance } }
-
-    /// The number of waiting reads and barriers. For tests.
-    var waitingCount: Int { state.withLock { $0.admission.waitingCount } }
 
     /// Waits while the pool is parked.
     func waitWhileParked() async throws {

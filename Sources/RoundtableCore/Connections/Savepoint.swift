@@ -14,18 +14,13 @@ package final class Savepoint {
         case lost((any Error)?)
     }
 
-    private let begin: ReusedStatement
-    private let release: ReusedStatement
-    private let rollback: ReusedStatement
-    private let schemaVersion = ReusedPragma("PRAGMA main.schema_version")
+    private let begin = ReusedStatement("SAVEPOINT roundtable_part")
+    private let release = ReusedStatement("RELEASE SAVEPOINT roundtable_part")
+    private let rollback = ReusedStatement("ROLLBACK TRANSACTION TO SAVEPOINT roundtable_part")
+    private let schemaVersion = ReusedQuery("PRAGMA main.schema_version")
     private let transaction: WriteTransaction
 
-    init(in transaction: WriteTransaction) {
-        begin = ReusedStatement("SAVEPOINT roundtable_part")
-        release = ReusedStatement("RELEASE SAVEPOINT roundtable_part")
-        rollback = ReusedStatement("ROLLBACK TRANSACTION TO SAVEPOINT roundtable_part")
-        self.transaction = transaction
-    }
+    init(in transaction: WriteTransaction) { self.transaction = transaction }
 
     /// Runs a part of the transaction that is open on the writer connection.
     ///

@@ -15,13 +15,12 @@ package protocol WriteCompanion: AnyObject, Sendable {
     func schemaDidChange()
 
     /// Called before a write, inside or outside of a transaction. It never makes the write fail: what cannot be done now is done before a later write.
-    func prepare(_ db: Database)
+    ///
+    /// - parameter schemaVersion: `PRAGMA main.schema_version`, compiled.
+    func prepare(_ db: Database, schemaVersion: ReusedQuery)
 
     /// A transaction was rolled back.
     func didRollback()
-
-    /// The connection is about to close: a connection with compiled statements does not.
-    func forgetStatements()
 }
 
 extension WriteCompanion {

@@ -79,6 +79,7 @@ final class WriteTransaction: TransactionObserver {
         hasFailedToBegin = false
     }
 
+    /// Notes a commit of which SQLite called no hook.
     func noteUnseenCommit() { commits += 1 }
 
     /// - throws: what `BEGIN`, `updates` or `COMMIT` throws.

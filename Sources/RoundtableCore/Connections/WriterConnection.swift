@@ -32,7 +32,7 @@ package final class WriterConnection: @unchecked Sendable {
     private let walHook = WalHook()
     private(set) var recorder: CommitRecorder?
     let gate: SuspensionGate
-    private let writeTransaction: WriteTransaction
+    let writeTransaction: WriteTransaction
     /// Runs parts of a transaction that can be undone alone. Confined to `queue`.
     package let savepoint: Savepoint
     private let emptyTransaction = EmptyTransaction()
@@ -41,10 +41,10 @@ package final class WriterConnection: @unchecked Sendable {
     /// nil for a schema without migrations.
     let watch: NewerSchemaWatch?
     var sight = NewerSchemaWatch.Sight()
-    let lastMigration = LastMigration()
+    let lastMigration = ReusedQuery(NewerSchemaWatch.Mark.lastMigrationQuery)
     /// Reads the schema on a connection of its own (rule S10). Set once, before the connection is shared.
     var lookAside: (((Database) throws -> Void) throws -> Void)?
-    private let schemaVersionStatement = ReusedPragma("PRAGMA main.schema_version")
+    private let schemaVersionStatement = ReusedQuery("PRAGMA main.schema_version")
     private var lastDataVersion: UInt32?
     private var lastSchemaVersion: Int32?
     private(set) var isClosing = false
@@ -66,11 +66,7 @@ package final class WriterConnection: @unchecked Sendable {
         let busyHandler = BusyHandler(path: path, options: options, gate: gate)
         busyHandler.isSettingUp = true
         let writeTransaction = WriteTransaction(files: options.files, gate: gate)
-        var configuration = options.configuration
-        configuration.readonly = false
-        configuration.journalMode = .default
-        // The suspension gate follows the notifications instead.
-        configuration.observesSuspensionNotifications = false
+        var configuration = options.connectionConfiguration(readonly: false)
         configuration.busyMode = .callback { busyHandler.next(tries: $0) }
         let checkpointer = Checkpointer(path: path, options: options, gate: gate)
         walHook.mainDidCommit = { checkpointer.noteCommit(framesInWAL: $0) }
@@ -78,8 +74,7 @@ package final class WriterConnection: @unchecked Sendable {
             try db.checkFileIsWritable(path)
             walHook.install(in: db)
             for companion in companions { try companion.install(in: db) }
-            try db.keepWalFiles()
-            try db.setCheckpointOnClose(false)
+            try db.leaveWalFilesWhenClosed()
             for (pragma, value) in options.syncing { try db.set(pragma, value) }
         }
         self.path = path
@@ -172,25 +167,19 @@ package final class WriterConnection: @unchecked Sendable {
     }
 
     /// Begins to announce commits to other processes. Call it when the database is in WAL mode.
-    func recordCommits(for follower: any CommitFollower, keepsCommitted: Bool) {
+    func recordCommits(for observatory: Observatory, keepsCommitted: Bool) {
         queue.inDatabase { db in
             busyHandler.isSettingUp = false
-            let recorder = CommitRecorder(
-                participant: { [seat] in seat?.writingParticipant },
-                isSchemaKnown: { [unowned self] db in
-                    (try? db.schemaVersion()) == lastSchemaVersion && hasNoNewMigration(db)
-                },
-                willCommit: { [unowned self] isSchemaKnown in try admitCommit(isSchemaKnown) },
-                willMigrate: { [watch] in watch?.isMigrating = true },
-                didMigrate: { [unowned self] db in noteOwnMigrations(db) },
-                didNotMigrate: { [watch] in watch?.isMigrating = false },
-                keepsCommitted: keepsCommitted,
-                follower: follower
-            )
+            let recorder = CommitRecorder(of: self, keepsCommitted: keepsCommitted, observatory: observatory)
             if recorder.install(in: db, hook: walHook) { writeTransaction.recorder = recorder }
             self.recorder = recorder
             checkpointer?.lookAtWAL(db)
         }
+    }
+
+    /// Whether the schema is the one that statements were compiled for. Call it on `queue`, right after a commit.
+    func isSchemaKnown(_ db: Database) -> Bool {
+        (try? db.schemaVersion()) == lastSchemaVersion && hasNoNewMigration(db)
     }
 
     /// Closes the connection, leaves the seat, and then empties the WAL if no other participant is left, or copies what is due
@@ -238,7 +227,6 @@ package final class WriterConnection: @unchecked Sendable {
         writeTransaction.forgetStatements()
         savepoint.forgetStatements()
         emptyTransaction.forgetStatements()
-        for companion in companions { companion.forgetStatements() }
         schemaVersionStatement.forget()
         lastMigration.forget()
     }
@@ -362,12 +350,6 @@ package final class WriterConnection: @unchecked Sendable {
 
     func beginAccess() { writeTransaction.beginAccess() }
 
-    /// Notes a commit of which SQLite called no hook.
-    func noteUnseenCommit() { writeTransaction.noteUnseenCommit() }
-
-    /// Checks a replacement of the content as a commit is checked (rule S10).
-    func admitReplacement() throws { try recorder?.admitUnseen() }
-
     /// Whether a commit has been made since `beginAccess()`.
     var hasCommitted: Bool { writeTransaction.hasCommitted }
 
@@ -462,7 +444,7 @@ package final class WriterConnection: @unchecked Sendable {
     func prepareCompanions(_ db: Database) {
         if isClosing || refusesWrites { return }
         let mayHaveChangedSchema = recorder?.mayHaveChangedSchema
-        for companion in companions { companion.prepare(db) }
+        for companion in companions { companion.prepare(db, schemaVersion: schemaVersionStatement) }
         // SQLite reports a temporary trigger on a table of the main database as a change of that database's schema.
         if let recorder, recorder.mayHaveChangedSchema, mayHaveChangedSchema == false,
             let lastSchemaVersion, schemaVersionStatement.value(db) == lastSchemaVersion

@@ -11,14 +11,14 @@ package final class EventReporter: Sendable {
     private struct State {
         var consumers: [UInt64: any EventConsumer] = [:]
         var lastConsumer: UInt64 = 0
+        /// The number of the consumer that is the system's log; nil when there is none.
+        var systemLog: UInt64?
         var isClosed = false
     }
 
     package let path: String
     package let author: String
     private let state = Mutex(State())
-    /// The consumer that is the system's log; nil when there is none.
-    private let systemLog = Mutex<UInt64?>(nil)
     private let hasConsumers = Atomic(false)
     private let forkGeneration = rt_fork_generation()
     private let probe: (@Sendable (any ReportedEvent) -> Void)?
@@ -67,16 +67,12 @@ package final class EventReporter: Sendable {
     /// Adds the system's log, which a log of the program may replace.
     package func addSystemLog(_ log: any EventConsumer) {
         let number = add(log)
-        systemLog.withLock { $0 = number }
+        state.withLock { $0.systemLog = number }
     }
 
     /// Removes the system's log. It receives the events that were reported before.
     package func removeSystemLog() {
-        let number = systemLog.withLock { number in
-            defer { number = nil }
-            return number
-        }
-        if let number { remove(number) }
+        if let number = state.withLock({ $0.systemLog }) { remove(number) }
     }
 
     package func remove(_ number: UInt64) {

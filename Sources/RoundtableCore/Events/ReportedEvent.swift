@@ -28,11 +28,6 @@ extension ReportedEvent {
 package struct StampedEvent: Sendable {
     package let date: Date
     package let event: any ReportedEvent
-
-    package init(date: Date, event: any ReportedEvent) {
-        self.date = date
-        self.event = event
-    }
 }
 
 /// A consumer was too slow, and did not receive some events.

@@ -10,14 +10,7 @@ extension SharedDatabase {
         /// Something failed, and stays so until a person or a program acts, or a retry succeeds; or data are at risk now.
         case error
 
-        private var rank: Int {
-            switch self {
-            case .info: 0
-            case .notice: 1
-            case .warning: 2
-            case .error: 3
-            }
-        }
+        private var rank: Int { Self.allCases.firstIndex(of: self)! }
 
         public static func < (a: Self, b: Self) -> Bool { a.rank < b.rank }
     }

@@ -15,28 +15,26 @@ import RoundtableKernel
 /// locks. A connection that a child opens to such a file acquires neither SHARED nor the lock of the wal-index, because the table
 /// says that the process holds them.
 final class OpenFile {
-    private let device: UInt64
-    private let inode: UInt64
+    private let file: FileIdentity
     private let generation: UInt32
 
-    private init(_ status: FileStatus) {
-        device = UInt64(truncatingIfNeeded: status.st_dev)
-        inode = UInt64(truncatingIfNeeded: status.st_ino)
-        generation = rt_open_file_add(device, inode)
+    private init(_ file: FileIdentity) {
+        self.file = file
+        generation = rt_open_file_add(file.device, file.inode)
     }
 
-    deinit { rt_open_file_remove(device, inode, generation) }
+    deinit { rt_open_file_remove(file.device, file.inode, generation) }
 
     /// Records the file of a connection that has just been opened.
     static func note(_ db: Database, path: String) {
-        guard let status = try? System.status(ofFileAt: path) else { return }
+        guard let file = try? System.identity(ofFileAt: path) else { return }
         // SQLite drops the function and releases its context when it closes the connection.
         sqlite3_create_function_v2(
             db.sqliteConnection,
             "roundtable_open_file",
             0,
             SQLITE_UTF8 | SQLITE_DETERMINISTIC,
-            Unmanaged.passRetained(OpenFile(status)).toOpaque(),
+            Unmanaged.passRetained(OpenFile(file)).toOpaque(),
             { context, _, _ in sqlite3_result_int(context, 1) },
             nil,
             nil,
@@ -46,9 +44,8 @@ final class OpenFile {
 
     /// - throws: `SQLITE_MISUSE` when the file was open before a fork that made this process.
     static func refuseInherited(_ status: FileStatus, path: String) throws {
-        let device = UInt64(truncatingIfNeeded: status.st_dev)
-        let inode = UInt64(truncatingIfNeeded: status.st_ino)
-        if rt_open_file_is_inherited(device, inode) != 0 { throw DatabaseError.openedBeforeFork(path) }
+        let file = FileIdentity(status)
+        if rt_open_file_is_inherited(file.device, file.inode) != 0 { throw DatabaseError.openedBeforeFork(path) }
     }
 }
 

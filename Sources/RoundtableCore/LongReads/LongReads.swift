@@ -100,17 +100,13 @@ final class LongReads: Parkable {
     }
 
     /// Notes that a snapshot has lost its moment.
-    func lost(_ snapshot: SharedDatabaseSnapshot) {
-        state.withLock { state in
-            state.entries[ObjectIdentifier(snapshot)]?.read = nil
-            isEmpty.store(state.entries.values.allSatisfy { $0.read == nil }, ordering: .relaxed)
-            show(&state)
-        }
-    }
+    func lost(_ snapshot: SharedDatabaseSnapshot) { change { $0[ObjectIdentifier(snapshot)]?.read = nil } }
 
-    func ended(_ snapshot: ObjectIdentifier) {
+    func ended(_ snapshot: ObjectIdentifier) { change { $0[snapshot] = nil } }
+
+    private func change(_ entries: (inout [ObjectIdentifier: Entry]) -> Void) {
         state.withLock { state in
-            state.entries[snapshot] = nil
+            entries(&state.entries)
             isEmpty.store(state.entries.values.allSatisfy { $0.read == nil }, ordering: .relaxed)
             show(&state)
         }

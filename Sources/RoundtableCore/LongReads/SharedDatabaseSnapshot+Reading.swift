@@ -1,5 +1,5 @@
 import GRDB
-import Synchronization
+import RoundtableKernel
 
 /// The requirements of GRDB's `DatabaseReader`. A snapshot does not conform to `DatabaseSnapshotReader`, because such types never change
 /// what they see.
@@ -91,12 +91,12 @@ extension SharedDatabaseSnapshot: DatabaseReader {
             return addNow(observation, scheduler, onChange)
         }
         // GRDB's queue would begin a transaction for the observation, and end the snapshot's.
-        let cancelled = CancellationFlag()
+        let cancellation = WaitCancellation()
         scheduler.schedule {
-            if cancelled.isRaised { return }
+            if cancellation.isCancelled { return }
             _ = self.addNow(observation, AtOnce(), onChange)
         }
-        return AnyDatabaseCancellable { cancelled.raise() }
+        return AnyDatabaseCancellable { cancellation.cancel() }
     }
 
     private func addNow<Reducer: ValueReducer>(
@@ -176,10 +176,4 @@ extension SharedDatabaseSnapshot {
 private struct AtOnce: ValueObservationScheduler {
     func immediateInitialValue() -> Bool { true }
     func schedule(_ action: @escaping @Sendable () -> Void) { action() }
-}
-
-private final class CancellationFlag: Sendable {
-    private let flag = Atomic(false)
-    var isRaised: Bool { flag.load(ordering: .acquiring) }
-    func raise() { flag.store(true, ordering: .releasing) }
 }

@@ -202,36 +202,32 @@ public final class SharedDatabaseSnapshot: Sendable {
 
     /// Checks that the snapshot can be read. Each read begins with this.
     func enter(_ db: Database, _ connection: ReaderConnection) throws {
-        let phase = try phase(on: connection, else: .parked(path))
-        try checkOpen(connection)
-        try database.files.check(at: MonotonicClock.approximateNow)
-        switch phase {
+        switch try phase(on: connection, else: .parked(path)) {
         case .open where db.isInsideTransaction: database.longReads.look(db)
         case .open, .adrift: throw DatabaseError.adrift(path)
         case .parked, .expired, .closed: preconditionFailure("a connection is open")
         }
     }
 
+    /// The phase of the snapshot, if its connection can be used.
+    ///
     /// - parameter lost: the error to throw when the connection is not this snapshot's any more.
     private func phase(on connection: ReaderConnection, else lost: @autoclosure () -> DatabaseError) throws -> Phase {
-        try state.withLock { state in
+        let phase = try state.withLock { state in
             guard state.phase != .closed, state.connection === connection else {
                 throw lostConnection(state.phase, else: lost())
             }
             return state.phase
         }
-    }
-
-    /// Checks that the connection is open. Another thread may have closed it, and not have changed the phase yet.
-    private func checkOpen(_ connection: ReaderConnection) throws {
+        // Another thread may have closed it, and not have changed the phase yet.
         if connection.isFinalized { throw DatabaseError.snapshotClosed(path, callSite) }
+        try database.files.check(at: MonotonicClock.approximateNow)
+        return phase
     }
 
     /// Moves to the latest commit.
     func advance(_ db: Database, _ connection: ReaderConnection) throws -> [DatabaseChange] {
         _ = try phase(on: connection, else: .suspended(path))
-        try checkOpen(connection)
-        try database.files.check(at: MonotonicClock.approximateNow)
         database.longReads.look(db)
         try leave(db, connection)
         database.stepAside(db)

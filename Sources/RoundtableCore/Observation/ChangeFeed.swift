@@ -83,10 +83,10 @@ final class ChangeFeed: Sendable {
         watch = FileWatch(path: databasePath + "-wal", folder: folder, others: [databasePath, databasePath + "-shm"])
         var first: Reading
         if let position {
-            first = position.resumed(at: connection.commitCounter)
+            first = position.resumed(at: connection.walIndex.header)
         } else {
             let block = Self.openBlock(databasePath)
-            let counter = connection.commitCounter.value
+            let counter = connection.walIndex.commitCounter
             first = Reading(
                 block: block,
                 reader: RingReader(sequence: block?.lastSequence ?? 0, counter: counter),
@@ -125,7 +125,7 @@ final class ChangeFeed: Sendable {
     }
 
     private func place(of reading: Reading) -> Position {
-        let header = connection.commitCounter.header
+        let header = connection.walIndex.header
         // If there are undelivered commits, the WAL ends beyond the position, and the place in the WAL is not known.
         let isThere = reading.doubt == nil && header?.commitCounter == reading.reader.counter
         return Position(
@@ -199,7 +199,7 @@ final class ChangeFeed: Sendable {
         let before = reading.reader.counter
         let lookAgain = reading.reader.read(
             now: MonotonicClock.now,
-            counter: { connection.commitCounter.value },
+            counter: { connection.walIndex.commitCounter },
             last: { [sequence = reading.reader.sequence] in block?.lastSequence ?? sequence },
             record: { block?.record($0) },
             isRunning: { block?.isRunning($0) ?? ProcessTable.isRunning($0.pid) },
@@ -241,7 +241,7 @@ final class ChangeFeed: Sendable {
         let old = reading.listener
         reading.listener = listen(to: block)
         if let old { DispatchQueue.global().async { old.stop() } }
-        let counter = connection.commitCounter.value
+        let counter = connection.walIndex.commitCounter
         reading.reader = RingReader(sequence: block?.lastSequence ?? 0, counter: counter)
         reading.translator.read(block)
         return false
@@ -392,10 +392,10 @@ private final class NewsListener: Sendable {
 
 extension ChangeFeed.Position {
     /// The state of a feed that continues at this position on another connection (rule N7).
-    fileprivate func resumed(at counter: CommitCounter) -> ChangeFeed.Reading {
+    fileprivate func resumed(at header: WalIndex.Header?) -> ChangeFeed.Reading {
         var resumed = ChangeFeed.Reading(block: block, reader: reader, translator: translator)
         resumed.isCatchingUp = true
-        guard let header = counter.header else {
+        guard let header else {
             resumed.doubt = .reset
             return resumed
         }

@@ -22,8 +22,13 @@ final class CommitRecorder {
         var tables: DatabaseChange.Tables { touched.changed }
     }
 
-    private let participant: () -> Participant?
-    weak var follower: (any CommitFollower)?
+    // The connection is alive whenever it commits.
+    private unowned let writer: WriterConnection
+    private let seat: Seat?
+    /// nil for a schema without migrations.
+    private let watch: NewerSchemaWatch?
+    /// Is notified of the commits.
+    weak var observatory: Observatory?
     private var connection: OpaquePointer?
     var index: WalIndex?
     var publisher: ChangePublisher?
@@ -49,11 +54,6 @@ final class CommitRecorder {
     private var knownUpTo: UInt32?
     private var hasMetOthers = false
     private var lastCommit: UInt32?
-    private let isSchemaKnown: (Database) -> Bool
-    private let admit: (_ isSchemaKnown: Bool) throws -> Void
-    private let willMigrate: () -> Void
-    private let didMigrate: (Database) -> Void
-    private let didNotMigrate: () -> Void
     private var hasMigrated = false
     private var isAnnouncing = false
     private var hasReservedUnseen = false
@@ -62,34 +62,13 @@ final class CommitRecorder {
     /// SQLite's count of changed rows, at the last commit.
     private var changesBefore: Int32 = 0
 
-    /// - Parameters:
-    ///   - participant: the participant of the present seat; nil without one.
-    ///   - isSchemaKnown: whether the schema is the one that statements were compiled for.
-    ///   - willCommit: called before a transaction that writes the main database is committed. `isSchemaKnown` says whether the schema
-    ///     was read after the last commit of another connection. The closure may throw, and must not use the connection.
-    ///   - willMigrate: called before a transaction is committed that has written the table of GRDB's migrations.
-    ///   - didMigrate: called when a transaction was committed that has written the table of GRDB's migrations.
-    ///   - didNotMigrate: called when such a transaction was rolled back instead.
-    ///   - keepsCommitted: whether `takeCommitted()` is called.
-    ///   - follower: is notified of the commits.
-    init(
-        participant: @escaping () -> Participant?,
-        isSchemaKnown: @escaping (Database) -> Bool,
-        willCommit: @escaping (_ isSchemaKnown: Bool) throws -> Void = { _ in },
-        willMigrate: @escaping () -> Void = {},
-        didMigrate: @escaping (Database) -> Void = { _ in },
-        didNotMigrate: @escaping () -> Void = {},
-        keepsCommitted: Bool = false,
-        follower: any CommitFollower
-    ) {
-        self.participant = participant
-        self.isSchemaKnown = isSchemaKnown
-        admit = willCommit
-        self.willMigrate = willMigrate
-        self.didMigrate = didMigrate
-        self.didNotMigrate = didNotMigrate
+    /// - parameter keepsCommitted: whether `takeCommitted()` is called.
+    init(of writer: WriterConnection, keepsCommitted: Bool, observatory: Observatory) {
+        self.writer = writer
+        seat = writer.seat
+        watch = writer.watch
         self.keepsCommitted = keepsCommitted
-        self.follower = follower
+        self.observatory = observatory
     }
 
     /// Starts to record the commits of a connection, which replaces an earlier one. Call it on the connection's queue, once the database
@@ -126,7 +105,7 @@ final class CommitRecorder {
     }
 
     /// The present commit counter. Read it before the schema, and pass it to `lookedAtSchema` after that.
-    var commitCounter: UInt32? { index?.commitCounter?.value }
+    var commitCounter: UInt32? { index?.commitCounter }
 
     /// Whether no connection has committed since the schema was last looked at, but this one.
     var knowsPresentSchema: Bool { knownUpTo != nil && knownUpTo == commitCounter }
@@ -205,12 +184,12 @@ final class CommitRecorder {
         hasCommittedAside = false
         // GRDB also calls this for empty transactions, and a transaction may write attached databases alone. Neither needs a record here.
         guard let connection, sqlite3_txn_state(connection, "main") == SQLITE_TXN_WRITE else { return }
-        guard let counter = index?.commitCounter?.value else { return }
-        if !isAnnouncing { try admit(knownUpTo == counter) }
+        guard let counter = index?.commitCounter else { return }
+        if !isAnnouncing { try writer.admitCommit(knownUpTo == counter) }
         expected = counter &+ 1
         if !hasMigrated, tables.names.contains("grdb_migrations") {
             hasMigrated = true
-            willMigrate()
+            watch?.isMigrating = true
         }
         hasChangedSchema = hasChangedSchema || tables.isSchemaChanged
         // Of commits that are announced, it was known when they were made.
@@ -220,7 +199,7 @@ final class CommitRecorder {
 
     /// Reserves the record of the commit after `counter`, if there is a seat.
     func reserve(_ counter: UInt32, _ names: [String]?) {
-        guard let participant = participant(), participant.isSeated else {
+        guard let participant = seat?.writingParticipant, participant.isSeated else {
             publisher = nil
             return
         }
@@ -232,13 +211,13 @@ final class CommitRecorder {
     ///
     /// - throws: why it must not be made.
     func admitUnseen() throws {
-        guard let counter = index?.commitCounter?.value else { return }
-        try admit(knownUpTo == counter)
+        guard let counter = index?.commitCounter else { return }
+        try writer.admitCommit(knownUpTo == counter)
     }
 
     /// Reserves the record of such a commit, immediately before it.
     func willCommitUnseen() {
-        guard !hasReservedUnseen, let counter = index?.commitCounter?.value else { return }
+        guard !hasReservedUnseen, let counter = index?.commitCounter else { return }
         reserve(counter, nil)
         hasReservedUnseen = publisher?.hasReserved == true
         unseenBefore = counter
@@ -251,13 +230,13 @@ final class CommitRecorder {
         guard hasReservedUnseen else { return }
         hasReservedUnseen = false
         if keepsCommitted { keep(.fullDatabase) }
-        publisher?.settle(index?.commitCounter?.value == unseenBefore ? .void : .unsure)
+        publisher?.settle(index?.commitCounter == unseenBefore ? .void : .unsure)
     }
 
     func didCommit(_ db: Database) {
         if hasMigrated {
             hasMigrated = false
-            didMigrate(db)
+            writer.noteOwnMigrations(db)
         }
         defer {
             if hasChangedSchema {
@@ -268,7 +247,7 @@ final class CommitRecorder {
         }
         if knownUpTo == nil || hasMetOthers {
             hasMetOthers = false
-            if isSchemaKnown(db) { knownUpTo = lastCommit }
+            if writer.isSchemaKnown(db) { knownUpTo = lastCommit }
         }
         let isAside = hasWrittenToAttached(db) || hasCommittedAside
         guard let expected else {
@@ -281,7 +260,7 @@ final class CommitRecorder {
         // SQLite has not called the WAL hook for the main database, because the hook would have settled the record.
         if isAside {
             settle(.aside)
-        } else if index?.commitCounter?.value == expected &- 1 {
+        } else if index?.commitCounter == expected &- 1 {
             settle(.void)
         } else {
             // Either another connection has committed, or this one has and its WAL hook was replaced.
@@ -292,9 +271,8 @@ final class CommitRecorder {
     func didRollback() {
         if hasMigrated {
             hasMigrated = false
-            didNotMigrate()
+            watch?.isMigrating = false
         }
-        hasMigrated = false
         if expected != nil { settle(.void) } else { tables.removeAll() }
     }
 
@@ -310,7 +288,7 @@ final class CommitRecorder {
         if state != .void {
             if keepsCommitted { keep(tables.changed) }
             let isPublished = publisher?.hasReserved == true
-            follower?.didCommit { Commit(counter: expected, touched: tables, isPublished: isPublished) }
+            observatory?.didCommit { Commit(counter: expected, touched: tables, isPublished: isPublished) }
         }
         publisher?.settle(state)
         tables.removeAll()
@@ -323,15 +301,8 @@ final class CommitRecorder {
         guard changes != changesBefore || tables.isSchemaChanged else { return false }
         // The rows were those of a commit to the main database, which the WAL hook has settled.
         if expected == nil, tables.names.isEmpty { return false }
-        return (try? db.hasAttachedDatabases) ?? true
+        return db.hasAttachedDatabases
     }
-}
-
-/// Follows the commits of the writer connection. All calls come on the writer's queue.
-protocol CommitFollower: AnyObject {
-    /// Called when a commit can be read. The writer still holds the turn, so it must be quick. It calls its argument if it needs the
-    /// commit.
-    func didCommit(_ commit: () -> CommitRecorder.Commit)
 }
 
 /// The tables that the statements of a transaction may write.

@@ -9,27 +9,17 @@ extension DatabaseRegionObservation {
         onError: @escaping @Sendable (any Error) -> Void,
         onChange: @escaping @Sendable (Database) -> Void
     ) -> AnyDatabaseCancellable {
-        database.addObservation(self, onError: onError, onChange: onChange)
-    }
-}
-
-extension SharedDatabase {
-    fileprivate func addObservation(
-        _ observation: DatabaseRegionObservation,
-        onError: @escaping @Sendable (any Error) -> Void,
-        onChange: @escaping @Sendable (Database) -> Void
-    ) -> AnyDatabaseCancellable {
         let persistent = PersistentObservation(onWriter: true, notifiesAgain: false, fail: onError) { _, queue, _ in
-            observation.start(in: queue, onError: onError, onChange: onChange)
+            self.start(in: queue, onError: onError, onChange: onChange)
         }
         do {
-            try checkProcess()
-            try observatory.start(persistent)
+            try database.checkProcess()
+            try database.observatory.start(persistent)
         } catch {
             onError(error)
         }
-        return AnyDatabaseCancellable { [self] in
-            withExtendedLifetime(self) { observatory.end(persistent) }
+        return AnyDatabaseCancellable {
+            withExtendedLifetime(database) { database.observatory.end(persistent) }
         }
     }
 }

@@ -29,8 +29,10 @@ final class FetchTransaction: @unchecked Sendable {
         }
     }
 
-    /// Notifies the observers of the changed tables. See ``ObservationConnection/notify(_:_:)``.
+    /// Notifies the observers of the changed tables. They fetch before this returns.
     ///
+    /// - parameter changed: returns the changed tables; nil when there are none.
+    /// - returns: the changed tables.
     /// - throws: when SQLite is busy. No observer was notified then.
     func notify(_ db: Database, _ changed: () -> DatabaseChange.Tables?) throws -> DatabaseChange.Tables? {
         try reader.beginUnread(db)

@@ -1,5 +1,4 @@
 import GRDB
-import GRDBSQLite
 import RoundtableKernel
 import Synchronization
 
@@ -12,9 +11,10 @@ import Synchronization
 final class ObservationConnection: Sendable {
     private let reader: ReaderConnection
     private let patience: Patience
-    private let fetching: FetchTransaction
-    /// SQLite's commit counter. It is valid until this connection is closed, because the database cannot leave WAL mode before that.
-    let commitCounter: CommitCounter
+    /// Notifies the observers of this connection.
+    let fetching: FetchTransaction
+    /// It is valid until this connection is closed, because the database cannot leave WAL mode before that.
+    let walIndex: WalIndexView
     /// Whether `Configuration.prepareDatabase` has attached databases. SQLite opens these for writing.
     let hasAttachedDatabases: Bool
 
@@ -30,12 +30,12 @@ final class ObservationConnection: Sendable {
             configuration,
             at: Onlooker.uri(path, "mode=ro")
         )
-        let (isWAL, counter): (Bool, CommitCounter?) = try reader.queue.inDatabase { db in
+        let (isWAL, view): (Bool, WalIndexView?) = try reader.queue.inDatabase { db in
             // Without WAL, asking for the wal-index would create it.
             guard try db.isInWALMode() else { return (false, nil) }
-            return (true, try reader.isolated(db) { _ in WalIndex(db)?.commitCounter })
+            return (true, try reader.isolated(db) { _ in WalIndex(db)?.view })
         }
-        guard let counter else {
+        guard let view else {
             let problem =
                 isWAL
                 ? """
@@ -47,19 +47,10 @@ final class ObservationConnection: Sendable {
         }
         self.reader = reader
         self.patience = patience
-        // The first two are the main and the temporary database.
-        hasAttachedDatabases = reader.queue.inDatabase { sqlite3_db_name($0.sqliteConnection, 2) != nil }
+        hasAttachedDatabases = reader.queue.inDatabase { $0.hasAttachedDatabases }
         fetching = FetchTransaction(reader)
-        commitCounter = counter
+        walIndex = view
         patience.isEndless.store(true, ordering: .relaxed)
-    }
-
-    /// Notifies the observers of this connection, which fetch before this returns. Call it on its queue.
-    ///
-    /// - parameter changed: returns the changed tables; nil when there are none.
-    /// - returns: the changed tables.
-    func notify(_ db: Database, _ changed: () -> DatabaseChange.Tables?) throws -> DatabaseChange.Tables? {
-        try fetching.notify(db, changed)
     }
 
     /// Call it before an observation is started on this connection. It returns immediately. GRDB fetches the first value without looking

@@ -92,7 +92,7 @@ extension Observatory {
             connection.queue.asyncWriteWithoutTransaction { [weak self, weak connection] db in
                 guard let connection else { return }
                 body(db) { db, changed in
-                    guard let tables = try connection.notify(db, changed) else { return }
+                    guard let tables = try connection.fetching.notify(db, changed) else { return }
                     self?.didNotify(db, tables, onWriter: false)
                 }
             }

@@ -65,10 +65,10 @@ final class Observatory: Sendable {
     /// for a commit nor for a connection that is being opened.
     ///
     /// A connection is removed from `state` before it is closed. So it is open here, where the lock is held.
-    var lastCommit: WalIndex.Header? { state.withLock { $0.connection?.commitCounter.header } }
+    var lastCommit: WalIndex.Header? { state.withLock { $0.connection?.walIndex.header } }
 
     /// The frames of the WAL; nil when nothing is observed, and while the wal-index header is being written.
-    var frames: WalIndex.Frames? { state.withLock { $0.connection?.commitCounter.frames } }
+    var frames: WalIndex.Frames? { state.withLock { $0.connection?.walIndex.frames } }
 
     // MARK: Changes
 
@@ -93,16 +93,6 @@ final class Observatory: Sendable {
     func onNews(_ body: @escaping @Sendable () -> Void) { _ = subscribers.add { _ in body() } }
 
     // MARK: Opening and closing
-
-    /// Calls a closure once, when this is closed, unless the returned value is cancelled or released before.
-    ///
-    /// - throws: `SQLITE_MISUSE` when it is closed already.
-    func onClose(_ end: @escaping @Sendable () -> Void) throws -> AnyDatabaseCancellable {
-        guard let number = state.withLock({ $0.addFollower(end) }) else {
-            throw files.failure ?? DatabaseError.closed(path) as any Error
-        }
-        return AnyDatabaseCancellable { [weak self] in _ = self?.state.withLock { $0.removeFollower(number) } }
-    }
 
     /// The number of closures that wait for the close, for tests.
     var followerCount: Int { state.withLock { $0.followers.count } }
@@ -175,7 +165,9 @@ final class Observatory: Sendable {
 
 // MARK: - Own commits
 
-extension Observatory: CommitFollower {
+extension Observatory {
+    /// Called on the writer's queue when a commit can be read. The writer still holds the turn, so it must be quick. It calls its argument
+    /// if it needs the commit.
     func didCommit(_ commit: () -> CommitRecorder.Commit) {
         guard isRunning.load(ordering: .acquiring) else { return }
         let commit = commit()

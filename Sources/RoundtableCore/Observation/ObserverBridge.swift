@@ -16,7 +16,7 @@ final class ObserverBridge: Sendable {
         var isPaused = false
         /// The number of the connection. It changes when the connection is given up.
         var generation = 0
-        var failures = 0
+        var backoff = Backoff(.milliseconds(2), upTo: .seconds(1))
     }
 
     private let state = Mutex(State())
@@ -68,8 +68,6 @@ final class ObserverBridge: Sendable {
         }
     }
 
-    private static let backoff = Backoff(.milliseconds(2), upTo: .seconds(1))
-
     private func scheduleDelivery(_ generation: Int) {
         if !schedule({ [self] db, notify in deliver(db, notify, generation) }) { forget() }
     }
@@ -84,18 +82,14 @@ final class ObserverBridge: Sendable {
                 return tables
             }
             if tables != nil {
-                state.withLock { $0.failures = 0 }
+                state.withLock { $0.backoff.succeeded() }
                 didNotify(nil)
             }
         } catch {
             // SQLite was busy, or one observer has vetoed the transaction. The other observers have not been notified.
             guard let tables = tables ?? take(generation) else { return }
             didNotify(error)
-            let failures = state.withLock { state in
-                state.failures += 1
-                return state.failures
-            }
-            let pause = Self.backoff.pause(after: failures)
+            let pause = state.withLock { $0.backoff.next() }
             DispatchQueue.global().asyncAfter(deadline: .now() + .nanoseconds(Int(pause))) { [weak self] in
                 self?.add(tables)
             }

@@ -108,26 +108,19 @@ extension SharedDatabase {
     }
 }
 
-/// A signal that can be raised once, and then calls a closure.
+/// A signal that calls a closure when it is raised first.
 private final class Signal: Sendable {
-    private enum State {
-        case idle
-        case awaited(@Sendable () -> Void)
-        case raised
-    }
-    private let state = Mutex(State.idle)
+    private let body = Mutex<(@Sendable () -> Void)?>(nil)
 
     func raise() {
-        let last = state.withLock { state in
-            defer { state = .raised }
-            return state
+        let body = self.body.withLock { body in
+            defer { body = nil }
+            return body
         }
-        if case .awaited(let body) = last { body() }
+        body?()
     }
 
-    func onRaise(_ body: @escaping @Sendable () -> Void) {
-        state.withLock { $0 = .awaited(body) }
-    }
+    func onRaise(_ body: @escaping @Sendable () -> Void) { self.body.withLock { $0 = body } }
 }
 
 /// Calls a closure with the changes of a buffer, on a queue, one call at a time.
@@ -212,6 +205,11 @@ extension SharedDatabase {
     ///
     /// - throws: `SQLITE_MISUSE` when it is closed already.
     package func onClose(_ end: @escaping @Sendable () -> Void) throws -> AnyDatabaseCancellable {
-        try observatory.onClose(end)
+        guard let number = observatory.state.withLock({ $0.addFollower(end) }) else {
+            throw files.failure ?? DatabaseError.closed(path) as any Error
+        }
+        return AnyDatabaseCancellable { [weak observatory] in
+            _ = observatory?.state.withLock { $0.removeFollower(number) }
+        }
     }
 }

@@ -26,7 +26,7 @@ extension CommitRecorder {
         let schemaVersion = raw.schemaVersion
         collectTables(db, writtenThrough: named ?? [])
         return index.whileNobodyWrites {
-            guard let counter = index.commitCounter?.value else { return nil }
+            guard let counter = index.commitCounter else { return nil }
             reserve(counter, tables.areUnknown ? nil : tables.names)
             return Beginning(counter: counter, dataVersion: version, schemaVersion: schemaVersion)
         } ?? nil
@@ -65,7 +65,7 @@ extension CommitRecorder {
         if !isSameSchema { tables.mayBeMore = true }
         if keepsCommitted { keep(tables.changed) }
         for offset in 1...count {
-            follower?.didCommit {
+            observatory?.didCommit {
                 Commit(
                     counter: beginning.counter &+ UInt32(offset),
                     touched: tables,

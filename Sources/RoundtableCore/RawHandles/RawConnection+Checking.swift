@@ -13,9 +13,8 @@ extension RawConnection {
     /// Checks that the connection can be attached to `database` (rule U2).
     func check(for database: SharedDatabase) throws {
         guard let path else { throw RawHandleError.notAFile(shared: database.path) }
-        let own = (try? System.status(ofFileAt: path)).flatMap { $0 }
-        let shared = (try? System.status(ofFileAt: database.path)).flatMap { $0 }
-        guard let own, let shared, own.st_dev == shared.st_dev, own.st_ino == shared.st_ino else {
+        let shared = try? System.identity(ofFileAt: database.path)
+        guard let own = try? System.identity(ofFileAt: path), let shared, own == shared else {
             throw RawHandleError.otherDatabase(attached: path, shared: database.path)
         }
         if database.role == .readOnly || isReadOnly { throw RawHandleError.readOnly(path: path) }

@@ -31,7 +31,7 @@ extension WriterConnection {
         // Rule U7: A transaction that is open when the turn ends is rolled back, because all other writers wait for it.
         let isLeftOpen = raw.isInTransaction
         if isLeftOpen { raw.rollBack() }
-        if recorder?.didCommit(with: raw, commits) == true { noteUnseenCommit() }
+        if recorder?.didCommit(with: raw, commits) == true { writeTransaction.noteUnseenCommit() }
         // Rule U8: A raw handle's connection has no automatic checkpoint of SQLite's: it is turned off when the handle is made, where SQLite's
         // own is on, so that no hook of the owner's is replaced. Its commits lead to the checkpoints of K2 and K6 as those of the writer do.
         checkpointer?.lookAtWAL(db)

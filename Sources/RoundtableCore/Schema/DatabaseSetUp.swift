@@ -126,35 +126,29 @@ struct DatabaseSetUp {
     private func isReady(_ writer: WriterConnection) throws -> Bool {
         try on(writer) { db in
             // The schema is checked first, because an opener that finds it too new must leave nothing behind.
-            let isMigrated = try needsNothing(db, writer)
-            guard try isMigrated && db.isInWALMode() else { return false }
+            let found = try look(db, writer)
+            guard try found.isMigrated && found.areCompanionsCurrent && db.isInWALMode() else { return false }
             try db.checkWalFilesAreWritable(file.path)
             return true
         }
     }
 
-    private func isMigrated(_ db: Database, _ writer: WriterConnection) throws -> Bool {
-        _ = try needsNothing(db, writer)
-        return try writer.schemaStateAtOpening(db) == .current
-    }
-
-    private func needsNothing(_ db: Database, _ writer: WriterConnection) throws -> Bool {
-        switch try writer.schemaStateAtOpening(db) {
-        case .current: return try areCompanionsCurrent(db)
-        case .absent, .tooOld:
-            // An opener that may not write this database because of its derived tables must leave nothing behind, either.
-            _ = try areCompanionsCurrent(db)
-            return false
-        case .tooNew(let unknown):
+    /// What has been set up.
+    ///
+    /// - throws: ``SharedDatabaseError/schemaTooNew(path:unknownMigrations:)``; why a feature may not write this database. An opener that
+    ///   throws this must leave nothing behind.
+    private func look(
+        _ db: Database,
+        _ writer: WriterConnection
+    ) throws -> (isMigrated: Bool, areCompanionsCurrent: Bool) {
+        let state = try writer.schemaStateAtOpening(db)
+        if case .tooNew(let unknown) = state {
             throw SharedDatabaseError.schemaTooNew(path: file.path, unknownMigrations: unknown)
         }
+        return (state == .current, try companions.allSatisfy { try $0.isCurrent(db) })
     }
 
     private var companions: [any SchemaCompanion] { features.compactMap(\.schemaCompanion) }
-
-    private func areCompanionsCurrent(_ db: Database) throws -> Bool {
-        try companions.allSatisfy { try $0.isCurrent(db) }
-    }
 
     // MARK: Under the turn
 
@@ -188,7 +182,7 @@ struct DatabaseSetUp {
     private func bringUpToDate(_ writer: WriterConnection, until deadline: Nanoseconds) throws {
         try on(writer) { db in
             // A database whose schema is too new is not changed.
-            _ = try needsNothing(db, writer)
+            _ = try look(db, writer)
             try switchToWAL(db, writer, until: deadline)
             // The connection opens the WAL when it reads. Migrations would fail on one that is open for reading only, and after them, all
             // writes of this participant.
@@ -216,7 +210,7 @@ struct DatabaseSetUp {
         writer.queue.inDatabase(writer.prepareOutsideTransaction)
         defer { writer.queue.inDatabase { _ in writer.endAccess() } }
         var tries = 0
-        while try !on(writer, { try isMigrated($0, writer) }) {
+        while try !on(writer, { try look($0, writer).isMigrated }) {
             try gate.checkOpen()
             if tries == 0 { try on(writer) { db in try companions.forEach { try $0.prepareMigrations(db) } } }
             let applied = try on(writer, migrator.appliedWhileOthersMigrate)

@@ -1,6 +1,5 @@
 import Dispatch
 import GRDB
-import GRDBSQLite
 import Synchronization
 
 // Rule S8: The *mark* of a schema is `PRAGMA schema_version` together with the last row of `grdb_migrations`, by rowid. A participant that
@@ -20,6 +19,8 @@ final class NewerSchemaWatch: Sendable {
     struct Mark: Equatable {
         var schemaVersion: Int64?
         var lastMigration: String?
+
+        static let lastMigrationQuery = "SELECT identifier FROM main.grdb_migrations ORDER BY rowid DESC LIMIT 1"
     }
 
     /// The schema as one connection has last seen it. Confined to where that connection is used.
@@ -185,39 +186,13 @@ final class NewerSchemaWatch: Sendable {
 extension NewerSchemaWatch.Mark {
     /// Reads the mark on any connection.
     init(_ db: Database) throws {
-        self.init(schemaVersion: try Self.schemaVersion(db), lastMigration: try LastMigration().identifier(db))
+        self.init(
+            schemaVersion: try Self.schemaVersion(db),
+            lastMigration: try ReusedQuery(Self.lastMigrationQuery).text(db)
+        )
     }
 
     static func schemaVersion(_ db: Database) throws -> Int64 {
         try db.directTexts("PRAGMA main.schema_version")?.first.flatMap { Int64($0) } ?? Int64(db.schemaVersion())
-    }
-}
-
-/// Reads the last migration repeatedly, with a statement that is compiled once. Confined to the connection's queue.
-final class LastMigration {
-    private var statement: OpaquePointer?
-
-    deinit { forget() }
-
-    /// - returns: nil when there is no migration, or when it cannot be read now.
-    /// - throws: `SQLITE_PROTOCOL`.
-    func identifier(_ db: Database) throws -> String? {
-        if statement == nil {
-            let sql = "SELECT identifier FROM main.grdb_migrations ORDER BY rowid DESC LIMIT 1"
-            sqlite3_prepare_v3(db.sqliteConnection, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &statement, nil)
-        }
-        guard let statement else { return nil }
-        defer { sqlite3_reset(statement) }
-        guard sqlite3_step(statement) == SQLITE_ROW else {
-            try db.throwIfLockedOut()
-            return nil
-        }
-        return sqlite3_column_text(statement, 0).map { String(cString: $0) }
-    }
-
-    /// Finalizes the statement, because a connection with statements cannot be closed.
-    func forget() {
-        sqlite3_finalize(statement)
-        statement = nil
     }
 }

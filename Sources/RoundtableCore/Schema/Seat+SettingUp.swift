@@ -63,7 +63,7 @@ extension Seat {
         if outcome == .cancelled { throw GateClosed(gate: gate) }
         guard outcome != .timedOut else {
             let holder = LockHolder.setter(among: others)
-            let waited = LockHolder.seconds(MonotonicClock.now - requested)
+            let waited = (Double(MonotonicClock.now - requested) / 1e9).seconds
             throw DatabaseError(
                 resultCode: .SQLITE_BUSY,
                 message: """

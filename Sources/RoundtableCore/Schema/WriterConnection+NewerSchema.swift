@@ -20,13 +20,13 @@ extension WriterConnection {
         guard let watch else { return }
         let mark = NewerSchemaWatch.Mark(
             schemaVersion: Int64(schemaVersion),
-            lastMigration: try lastMigration.identifier(db)
+            lastMigration: try lastMigration.text(db)
         )
         sight = try watch.look(after: sight, at: mark) { try watch.applied(db) }
     }
 
     func hasNoNewMigration(_ db: Database) -> Bool {
-        watch == nil || (try? lastMigration.identifier(db)) == sight.mark?.lastMigration
+        watch == nil || (try? lastMigration.text(db)) == sight.mark?.lastMigration
     }
 
     /// Whether all writes fail at present.

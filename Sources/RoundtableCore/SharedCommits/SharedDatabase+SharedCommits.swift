@@ -138,7 +138,7 @@ extension SharedDatabase {
             writes: while !shared.hasPart || !gate.isAborted,
                 let (next, extent) = sharedCommits.take(from: group, into: &shared)
             {
-                if !CallSite.areSame(shown, next.site) {
+                if shown != next.site {
                     shown = next.site
                     seat.show(shown)
                     gate.show(shown, of: visit)

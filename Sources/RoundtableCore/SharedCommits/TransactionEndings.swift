@@ -9,16 +9,14 @@ struct TransactionEndings {
     /// A program has few such lines. One that is forgotten is found again, at the price of one more transaction.
     static let capacity = 64
 
+    /// The oldest comes first.
     private var sites: [CallSite] = []
-    /// The place of the oldest site, when all are taken.
-    private var oldest = 0
 
-    func contains(_ site: CallSite) -> Bool { sites.contains { CallSite.areSame($0, site) } }
+    func contains(_ site: CallSite) -> Bool { sites.contains(site) }
 
     mutating func insert(_ site: CallSite) {
         if contains(site) { return }
-        if sites.count < Self.capacity { return sites.append(site) }
-        sites[oldest] = site
-        oldest = (oldest + 1) % Self.capacity
+        if sites.count == Self.capacity { sites.removeFirst() }
+        sites.append(site)
     }
 }

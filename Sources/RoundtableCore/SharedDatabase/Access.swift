@@ -13,26 +13,17 @@ package struct Access {
         rt_thread_local_get().map { UnsafePointer($0.assumingMemoryBound(to: Access.self)) }
     }
 
-    /// The innermost access of this thread to `owner`.
-    static func current(to owner: AnyObject) -> Access? {
+    static func isReading(_ owner: AnyObject) -> Bool { current(to: owner) { $0.reader != nil } != nil }
+    package static func isWriting(_ owner: AnyObject) -> Bool { current(to: owner) { $0.reader == nil } != nil }
+
+    /// The innermost access of this thread to `owner` for which `predicate` is true.
+    static func current(to owner: AnyObject, where predicate: (Access) -> Bool = { _ in true }) -> Access? {
         var pointer = innermost
         while let access = pointer?.pointee {
-            if access.owner == ObjectIdentifier(owner) { return access }
+            if access.owner == ObjectIdentifier(owner), predicate(access) { return access }
             pointer = access.outer
         }
         return nil
-    }
-
-    static func isReading(_ owner: AnyObject) -> Bool { contains(owner) { $0.reader != nil } }
-    package static func isWriting(_ owner: AnyObject) -> Bool { contains(owner) { $0.reader == nil } }
-
-    private static func contains(_ owner: AnyObject, _ predicate: (Access) -> Bool) -> Bool {
-        var pointer = innermost
-        while let access = pointer?.pointee {
-            if access.owner == ObjectIdentifier(owner), predicate(access) { return true }
-            pointer = access.outer
-        }
-        return false
     }
 
     /// Runs `body` inside an access.

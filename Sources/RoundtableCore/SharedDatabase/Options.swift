@@ -195,16 +195,22 @@ extension SharedDatabase.Options {
         )
     }
 
+    /// The configuration of a connection of Roundtable's own.
+    func connectionConfiguration(readonly: Bool) -> Configuration {
+        var configuration = configuration
+        configuration.readonly = readonly
+        configuration.journalMode = .default
+        // The suspension gate follows the notifications instead.
+        configuration.observesSuspensionNotifications = false
+        return configuration
+    }
+
     /// The configuration of one reader connection, or of the connection that a read-only participant has in the writer's place.
     /// Each connection needs its own, because the busy handler keeps the state of a wait.
     func readerConfiguration(path: String, seat: Seat? = nil) -> Configuration {
-        var configuration = configuration
-        configuration.readonly = true
-        configuration.journalMode = .default
+        var configuration = connectionConfiguration(readonly: true)
         configuration.maximumReaderCount = 1
         configuration.allowsUnsafeTransactions = false
-        // The suspension gate follows the notifications instead.
-        configuration.observesSuspensionNotifications = false
         switch busyMode {
         case .immediateError: configuration.busyMode = .immediateError
         case .timeout:

@@ -5,7 +5,7 @@ import GRDB
 extension SharedDatabase: DatabaseReader {
     /// ``Options/configuration`` as it was passed to opening, with `readonly` set according to ``role``.
     public var configuration: Configuration {
-        var configuration = givenConfiguration
+        var configuration = options.configuration
         configuration.readonly = role == .readOnly
         return configuration
     }
@@ -35,12 +35,12 @@ extension SharedDatabase: DatabaseReader {
 
     @_disfavoredOverload
     public func unsafeRead<T>(_ value: (Database) throws -> T) throws -> T {
-        try readingUnsafely(at: nil, value)
+        try reading(at: nil, isolated: false, value)
     }
 
     @_disfavoredOverload
     public func unsafeRead<T: Sendable>(_ value: @Sendable (Database) throws -> T) async throws -> T {
-        try await readingUnsafely(at: nil, value)
+        try await reading(at: nil, isolated: false, value)
     }
 
     @_disfavoredOverload

@@ -17,14 +17,14 @@ extension SharedDatabase: DatabaseWriter {
 
     @_disfavoredOverload
     public func barrierWriteWithoutTransaction<T>(_ updates: (Database) throws -> T) throws -> T {
-        try onWriterAlone(blockingWrite()) { db in try self.withoutTransaction(db, updates) }
+        try onWriterAlone(blockingWrite(), updates)
     }
 
     @_disfavoredOverload
     public func barrierWriteWithoutTransaction<T: Sendable>(
         _ updates: @Sendable (Database) throws -> T
     ) async throws -> T {
-        try await onWriterAlone(waitingWrite()) { db in try self.withoutTransaction(db, updates) }
+        try await onWriterAlone(waitingWrite(), updates)
     }
 
     public func asyncBarrierWriteWithoutTransaction(

@@ -73,8 +73,8 @@ extension SharedDatabase {
             guard let self, let recorder = writer.recorder else { return }
             // A connection that is being closed runs this, too, and without a turn.
             if writer.isClosing { return announcingFailed(backoff) }
-            // Databases are attached when a connection is prepared. If this cannot be read, a superfluous notification is the smaller harm.
-            let areNeeded = (try? db.hasAttachedDatabases) != false
+            // Databases are attached when a connection is prepared.
+            let areNeeded = db.hasAttachedDatabases
             let tables = announcements.withLock { announcements in
                 announcements.areNeeded = areNeeded
                 return announcements.take()

@@ -43,7 +43,7 @@ extension SharedDatabase {
         line: UInt = #line,
         _ value: (Database) throws -> T
     ) throws -> T {
-        try readingUnsafely(at: CallSite(file, line), value)
+        try reading(at: CallSite(file, line), isolated: false, value)
     }
 
     /// Reads without a transaction: two statements may see two states of the database.
@@ -52,7 +52,7 @@ extension SharedDatabase {
         line: UInt = #line,
         _ value: @Sendable (Database) throws -> T
     ) async throws -> T {
-        try await readingUnsafely(at: CallSite(file, line), value)
+        try await reading(at: CallSite(file, line), isolated: false, value)
     }
 
     /// Schedules a read without a transaction, and returns immediately.
@@ -83,16 +83,21 @@ extension SharedDatabase {
         return (error as? DatabaseError)?.namingFile(path) ?? error
     }
 
-    func reading<T>(at site: CallSite?, _ value: (Database) throws -> T) throws -> T {
+    /// - parameter isolated: whether `value` reads a snapshot, and is measured. Otherwise two statements may see two states.
+    func reading<T>(at site: CallSite?, isolated: Bool = true, _ value: (Database) throws -> T) throws -> T {
         try checkProcess()
-        precondition(!Access.isReading(self), "Database methods are not reentrant.")
-        let measured = metering.beginRead()
+        precondition(!isolated || !Access.isReading(self), "Database methods are not reentrant.")
+        let measured = isolated ? metering.beginRead() : nil
         var failure: (any Error)?
         defer { measured?.end(failure) }
         do {
             return try readers.withReader(at: site, insideWrite: Access.isWriting(self)) { reader in
                 try reader.queue.inDatabase { db in
-                    try Access.with(self, reader: reader) { try reader.isolated(db, value) }
+                    try Access.with(self, reader: reader) {
+                        if isolated { return try reader.isolated(db, value) }
+                        try reader.forgetSchemaIfChanged(db)
+                        return try value(db)
+                    }
                 }
             }
         } catch {
@@ -103,17 +108,22 @@ extension SharedDatabase {
 
     func reading<T: Sendable>(
         at site: CallSite?,
+        isolated: Bool = true,
         _ value: @Sendable (Database) throws -> T
     ) async throws -> T {
         try checkProcess()
-        let measured = metering.beginRead()
+        let measured = isolated ? metering.beginRead() : nil
         var failure: (any Error)?
         defer { measured?.end(failure) }
         do {
             return try await readers.withReader(at: site) { reader, giveBack in
                 try await reader.queue.unsafeRead { db in
                     defer { giveBack() }
-                    return try Access.with(self, reader: reader) { try reader.isolated(db, value) }
+                    return try Access.with(self, reader: reader) {
+                        if isolated { return try reader.isolated(db, value) }
+                        try reader.forgetSchemaIfChanged(db)
+                        return try value(db)
+                    }
                 }
             }
         } catch {
@@ -136,42 +146,6 @@ extension SharedDatabase {
         }
     }
 
-    func readingUnsafely<T>(at site: CallSite?, _ value: (Database) throws -> T) throws -> T {
-        try checkProcess()
-        do {
-            return try readers.withReader(at: site, insideWrite: Access.isWriting(self)) { reader in
-                try reader.queue.inDatabase { db in
-                    try Access.with(self, reader: reader) {
-                        try reader.forgetSchemaIfChanged(db)
-                        return try value(db)
-                    }
-                }
-            }
-        } catch {
-            throw named(error)
-        }
-    }
-
-    func readingUnsafely<T: Sendable>(
-        at site: CallSite?,
-        _ value: @Sendable (Database) throws -> T
-    ) async throws -> T {
-        try checkProcess()
-        do {
-            return try await readers.withReader(at: site) { reader, giveBack in
-                try await reader.queue.unsafeRead { db in
-                    defer { giveBack() }
-                    return try Access.with(self, reader: reader) {
-                        try reader.forgetSchemaIfChanged(db)
-                        return try value(db)
-                    }
-                }
-            }
-        } catch {
-            throw named(error)
-        }
-    }
-
     func readingUnsafelyLater(
         at site: CallSite?,
         _ value: @escaping @Sendable (Result<Database, any Error>) -> Void
@@ -188,7 +162,7 @@ extension SharedDatabase {
         case .some:
             return try writer.queue.unsafeReentrantRead(value)
         case nil:
-            return try readingUnsafely(at: site, value)
+            return try reading(at: site, isolated: false, value)
         }
     }
 

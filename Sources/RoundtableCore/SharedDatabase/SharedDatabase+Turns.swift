@@ -36,21 +36,25 @@ extension SharedDatabase {
         try await untilRun(write) { try await attempt(write, body) }
     }
 
-    /// Runs `body` with the turn, while no read of this participant runs. Reads continue while it waits for the gate.
-    func onWriterAlone<T>(_ write: Write, _ body: (Database) throws -> T) throws -> T {
+    /// Runs `updates` without a transaction and with the turn, while no read of this participant runs. Reads continue while it waits for the
+    /// gate.
+    func onWriterAlone<T>(_ write: Write, _ updates: (Database) throws -> T) throws -> T {
         var result: T?
         try untilRun(write, refuse: { throw $0 }) {
             if gate.isClosed { return .turnedBack }
-            return try readers.barrier { try attempt(write) { result = try body($0) } }
+            return try readers.barrier { try attempt(write) { result = try withoutTransaction($0, updates) } }
         }
         return result!
     }
 
-    /// Runs `body` with the turn, while no read of this participant runs. Reads continue while it waits for the gate.
-    func onWriterAlone<T: Sendable>(_ write: Write, _ body: @Sendable (Database) throws -> T) async throws -> T {
+    /// Runs `updates` without a transaction and with the turn, while no read of this participant runs. Reads continue while it waits for the
+    /// gate.
+    func onWriterAlone<T: Sendable>(_ write: Write, _ updates: @Sendable (Database) throws -> T) async throws -> T {
         try await untilRun(write) {
             if gate.isClosed { return nil }
-            return try await readers.barrier { try await attempt(write, body) }
+            return try await readers.barrier {
+                try await attempt(write) { db in try self.withoutTransaction(db, updates) }
+            }
         }
     }
 

@@ -191,9 +191,7 @@ extension SharedDatabase {
         line: UInt = #line,
         _ updates: (Database) throws -> T
     ) throws -> T {
-        try onWriterAlone(blockingWrite(CallSite(file, line), whileSuspended, priority)) { db in
-            try self.withoutTransaction(db, updates)
-        }
+        try onWriterAlone(blockingWrite(CallSite(file, line), whileSuspended, priority), updates)
     }
 
     /// Runs `updates` without a transaction and with the turn, after all reads of this participant have ended and before new ones
@@ -205,9 +203,7 @@ extension SharedDatabase {
         line: UInt = #line,
         _ updates: @Sendable (Database) throws -> T
     ) async throws -> T {
-        try await onWriterAlone(waitingWrite(CallSite(file, line), whileSuspended, priority)) { db in
-            try self.withoutTransaction(db, updates)
-        }
+        try await onWriterAlone(waitingWrite(CallSite(file, line), whileSuspended, priority), updates)
     }
 
     /// Schedules `updates` without a transaction, and returns immediately.

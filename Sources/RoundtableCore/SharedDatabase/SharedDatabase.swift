@@ -46,13 +46,9 @@ public final class SharedDatabase: Sendable {
     /// What happens to this database.
     package let reporter: EventReporter
     package let gate: SuspensionGate
-    let whileSuspended: WhileSuspended?
-    let suspensionGrace: Duration
     /// The options, completed by opening.
     let options: Options
-    let checkpointTimeout: Nanoseconds
     private let suspensionNotifications: SuspensionNotifications?
-    let givenConfiguration: Configuration
     private let forkGeneration: UInt32
     /// The files that this participant has open.
     package let files: DatabaseFiles
@@ -91,12 +87,9 @@ public final class SharedDatabase: Sendable {
         self.writer = writer
         self.seat = seat
         self.gate = gate
-        self.whileSuspended = options.whileSuspended
-        self.suspensionGrace = options.suspensionGrace
         suspensionNotifications =
             options.configuration.observesSuspensionNotifications
             ? SuspensionNotifications(gate, grace: options.suspensionGrace.nanoseconds) : nil
-        self.givenConfiguration = options.configuration
         self.forkGeneration = rt_fork_generation()
         reporter = options.reporter
         self.checkpointWarnings = CheckpointWarnings(reporter)
@@ -144,7 +137,6 @@ public final class SharedDatabase: Sendable {
             rejoining: rejoining
         )
         self.observatory = observatory
-        checkpointTimeout = options.backgroundBusyTimeout.nanoseconds
         if role == .readWrite {
             writer.take(seat)
             writer.recordCommits(for: observatory, keepsCommitted: lender != nil)

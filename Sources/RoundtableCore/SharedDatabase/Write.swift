@@ -19,7 +19,7 @@ extension SharedDatabase {
         _ whileSuspended: WhileSuspended? = nil,
         _ priority: TurnPriority? = nil
     ) -> Write {
-        request(site, whileSuspended ?? self.whileSuspended ?? .fail, priority)
+        request(site, whileSuspended ?? options.whileSuspended ?? .fail, priority)
     }
 
     /// The write of a function that is async or returns immediately.
@@ -28,7 +28,7 @@ extension SharedDatabase {
         _ whileSuspended: WhileSuspended? = nil,
         _ priority: TurnPriority? = nil
     ) -> Write {
-        request(site, whileSuspended ?? self.whileSuspended ?? .wait, priority)
+        request(site, whileSuspended ?? options.whileSuspended ?? .wait, priority)
     }
 
     private func request(_ site: CallSite?, _ whileSuspended: WhileSuspended, _ priority: TurnPriority?) -> Write {

@@ -47,7 +47,7 @@ extension SharedDatabase {
     ///   database is suspended or the process gets no notice before it is frozen (an extension, an app in the background).
     @_disfavoredOverload
     public func withProtectedAccess<T>(_ name: String? = nil, _ body: () throws -> T) throws -> T {
-        try gate.process.withProtectedAccess(name ?? author, of: gate, grace: suspensionGrace, body)
+        try gate.process.withProtectedAccess(name ?? author, of: gate, grace: options.suspensionGrace, body)
     }
 
     /// Does the same as the blocking function of this name, without blocking the thread.
@@ -56,7 +56,7 @@ extension SharedDatabase {
         isolation: isolated (any Actor)? = #isolation,
         _ body: () async throws -> T
     ) async throws -> T {
-        try await gate.process.withProtectedAccess(name ?? author, of: gate, grace: suspensionGrace, body)
+        try await gate.process.withProtectedAccess(name ?? author, of: gate, grace: options.suspensionGrace, body)
     }
 }
 
@@ -116,14 +116,10 @@ extension SharedDatabase {
 }
 
 extension ProcessSuspension {
-    package func withProtectedAccess<T>(_ name: String, grace: Duration, _ body: () throws -> T) throws -> T {
-        try withProtectedAccess(name, of: nil, grace: grace, body)
-    }
-
     /// - parameter gate: nil for all databases of the process.
-    fileprivate func withProtectedAccess<T>(
+    package func withProtectedAccess<T>(
         _ name: String,
-        of gate: SuspensionGate?,
+        of gate: SuspensionGate? = nil,
         grace: Duration,
         _ body: () throws -> T
     ) throws -> T {

@@ -146,11 +146,9 @@ extension DatabaseOutbox {
                 return OutboxOutcome.dropped
             }
         }
-        do {
+        try folder.translating {
             try System.syncFile(at: path + "-wal")
             try folder.remove(command.fileName, from: .commands)
-        } catch let error as SystemError {
-            throw OutboxError(error, folder: folder.path)
         }
         if outcome == .dropped { answerDropped(command.id) }
         return outcome
@@ -175,13 +173,11 @@ extension CommandOutbox {
     /// - throws: ``OutboxError``; ``SharedDatabaseError``, as opening the database would.
     package func drop(_ command: WaitingCommand, forAbsentDatabaseAt url: URL) throws -> DropWithoutDatabase {
         guard try DatabaseFile(url).size == nil else { return .databaseExists }
-        do {
+        return try folder.translating {
             guard try folder.remove(command.fileName, from: .commands) else { return .gone }
             try folder.sync(.commands)
             try OutboxQuestion(id: command.id, folder: folder).answerDropped()
             return .dropped
-        } catch let error as SystemError {
-            throw OutboxError(error, folder: folder.path)
         }
     }
 }

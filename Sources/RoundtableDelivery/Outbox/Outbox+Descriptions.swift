@@ -4,7 +4,6 @@ import RoundtableFiles
 
 // These descriptions are for logs, and have one line each.
 
-/// The date in UTC.
 private func utc(_ date: Date) -> String { date.formatted(.iso8601) }
 
 extension WaitingCommand: CustomStringConvertible {

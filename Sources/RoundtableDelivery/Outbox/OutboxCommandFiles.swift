@@ -69,10 +69,3 @@ struct OutboxCommandFiles {
         }
     }
 }
-
-extension OutboxFolder {
-    /// Returns the error. That of a system call becomes an ``OutboxError``.
-    func translated(_ error: any Error) -> any Error {
-        (error as? SystemError).map { OutboxError($0, folder: path) } ?? error
-    }
-}

@@ -5,15 +5,9 @@ import RoundtableFiles
 
 /// A command that was read and is to be decided.
 struct PendingCommand {
-    enum Source: Equatable {
-        case file(CommandFileName)
-        case deadLetter
-    }
-
-    let source: Source
+    /// The file that the command waits in; nil for a dead letter.
+    let file: CommandFileName?
     let command: CommandFile
-
-    var file: CommandFileName? { if case .file(let name) = source { name } else { nil } }
 }
 
 /// A decision about a command, made within a transaction.
@@ -79,13 +73,13 @@ extension OutboxHandlers {
         _ db: Database
     ) throws -> OutboxDecision {
         let command = pending.command
-        switch pending.source {
-        case .file:
-            if try OutboxTables.outcome(of: command.id, db) != nil { return .known }
-        case .deadLetter:
+        let isDeadLetter = pending.file == nil
+        if isDeadLetter {
             guard let letter = try OutboxTables.deadLetter(command.id, db), letter.isForRetry(kinds) else {
                 return .known
             }
+        } else {
+            if try OutboxTables.outcome(of: command.id, db) != nil { return .known }
         }
         let now = environment.now()
         let retry = try OutboxTables.retry(of: command.id, db)
@@ -94,7 +88,7 @@ extension OutboxHandlers {
         guard let handler = handler(of: command.kind) else {
             let met = context.firstMet(command.id, now)
             let end = retryPolicy.endOfGrace(firstMet: met, next: retry?.next, at: now)
-            if pending.source != .deadLetter, now < end { return .waits(until: end) }
+            if !isDeadLetter, now < end { return .waits(until: end) }
             return try setAside(command, .unknown, "no handler knows \(command.kind)", attempts: 0, db)
         }
         if let error = try lost ?? apply(handler, command, attempt, context, db) {
@@ -108,7 +102,7 @@ extension OutboxHandlers {
             }
         }
         try OutboxTables.record(command.id, .applied, at: now, db)
-        if pending.source == .deadLetter { try OutboxTables.removeDeadLetter(command.id, db) }
+        if isDeadLetter { try OutboxTables.removeDeadLetter(command.id, db) }
         return .applied
     }
 

@@ -171,11 +171,7 @@ public final class OutboxDrain: Sendable {
     /// - returns: nil when the drain is cancelled, or the database does not exist any more.
     private func round(keepingFiles: Bool = false, _ isOver: () -> Bool) throws -> OutboxReport? {
         guard !isCancelled, let database else { return nil }
-        do {
-            return try rounds.run(database, keepingFiles: keepingFiles, isOver)
-        } catch let error as SystemError {
-            throw OutboxError(error, folder: folder.path)
-        }
+        return try folder.translating { try rounds.run(database, keepingFiles: keepingFiles, isOver) }
     }
 
     /// Applies the commands that wait before the thread begins, as many as the time allows.
@@ -280,12 +276,9 @@ public final class OutboxDrain: Sendable {
 
     private func wait(_ watch: FolderWatch?, upTo rest: Nanoseconds?) throws {
         if let watch {
-            do {
-                // The next round begins with another watch.
-                if try watch.wait(upTo: rest) == .gone { state.withLock { $0.watch = nil } }
-            } catch let error as SystemError {
-                throw OutboxError(error, folder: folder.path)
-            }
+            let outcome = try folder.translating { try watch.wait(upTo: rest) }
+            // The next round begins with another watch.
+            if outcome == .gone { state.withLock { $0.watch = nil } }
         } else {
             sleep(min(rest ?? .max, OutboxQuestion.interval))
         }

@@ -278,10 +278,7 @@ final class OutboxOwnershipRecorder {
     func record(_ db: Database) throws {
         guard !hasRecorded, let own else { return }
         do {
-            try db.inSavepoint {
-                try OutboxTables.record(own, db)
-                return .commit
-            }
+            try db.atomically { try OutboxTables.record(own, db) }
         } catch let error as DatabaseError where error.isOfStrayTable {
             // The table of that name is not as Roundtable creates it.
         }

@@ -15,7 +15,6 @@ struct OutboxQueues {
     private var queues: [Queue]
     /// The commands that were read, in the order in which they are to be decided.
     private(set) var ready: [PendingCommand] = []
-    /// The bytes of their payloads.
     private var readyBytes = 0
 
     /// - parameter last: the sender whose command was decided last. It now comes last.
@@ -33,7 +32,7 @@ struct OutboxQueues {
 
     /// Inserts dead letters, which are decided before all commands in files.
     mutating func insert(_ letters: [DeadLetter]) {
-        ready.insert(contentsOf: letters.map { PendingCommand(source: .deadLetter, command: $0.command) }, at: 0)
+        ready.insert(contentsOf: letters.map { PendingCommand(file: nil, command: $0.command) }, at: 0)
         for letter in letters { readyBytes += letter.payload.count }
     }
 
@@ -49,7 +48,7 @@ struct OutboxQueues {
     /// Takes the command of the next file. The next sender follows.
     mutating func take(_ command: CommandFile) {
         var queue = queues.removeFirst()
-        ready.append(PendingCommand(source: .file(queue.names.removeFirst()), command: command))
+        ready.append(PendingCommand(file: queue.names.removeFirst(), command: command))
         readyBytes += command.payload.count
         if !queue.names.isEmpty { queues.append(queue) }
     }

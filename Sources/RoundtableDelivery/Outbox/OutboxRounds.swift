@@ -65,7 +65,6 @@ final class OutboxRounds {
     /// When the files of decided commands are to be removed; nil when there are none.
     var removalIsDue: Nanoseconds? { schedule.decidedFiles.removalTime }
 
-    /// Returns the events that are to be reported, and forgets them.
     func takeEvents() -> [OutboxEvent] { schedule.takeEvents() }
 
     private var now: Date { handlers.environment.now() }

@@ -31,11 +31,9 @@ package struct OutboxWalk: Sendable {
     /// - parameter body: called with each item found. The commands of one sender come in the order in which they are applied.
     /// - throws: ``OutboxError``; `DatabaseError`; what `body` throws.
     package func run(_ body: (Find) throws -> Void) throws {
-        do {
+        try folder.translating {
             try runThroughCommands(body)
             try runThroughDamaged(body)
-        } catch let error as SystemError {
-            throw OutboxError(error, folder: folder.path)
         }
     }
 

@@ -130,13 +130,9 @@ extension SharedDatabase {
 extension CommandOutbox {
     /// Whether a command of this sender waits.
     func hasWaiting() throws -> Bool {
-        do {
-            let names = try folder.names(in: .commands) ?? []
-            let prefix = (CommandFileName.encoded(sender) ?? "") + "."
-            return names.contains { $0.utf8.starts(with: prefix.utf8) && CommandFileName($0) != nil }
-        } catch let error as SystemError {
-            throw OutboxError(error, folder: folder.path)
-        }
+        let names = try folder.translating { try folder.names(in: .commands) } ?? []
+        let prefix = (CommandFileName.encoded(sender) ?? "") + "."
+        return names.contains { $0.utf8.starts(with: prefix.utf8) && CommandFileName($0) != nil }
     }
 }
 

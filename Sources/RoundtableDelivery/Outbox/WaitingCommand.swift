@@ -11,7 +11,6 @@ public struct WaitingCommand: Sendable, Hashable, Identifiable {
     package var version: Int
     public var payload: Data
     public var submitted: Date
-    /// The path of the file.
     package var path: String
 
     /// What the command waits for, as far as is known.
@@ -94,7 +93,6 @@ extension DatabaseOutbox {
 }
 
 extension WaitingCommand {
-    /// The name of the command's file.
     var fileName: String { (path as NSString).lastPathComponent }
 
     package init(_ command: CommandFile, path: String) {

@@ -5,7 +5,6 @@ import RoundtableGate
 import RoundtableKernel
 import Synchronization
 
-/// The publishers of a database.
 final class SnapshotPublishers: DatabaseCompanion {
     private let all = Mutex<[ObjectIdentifier: SnapshotPublishing]>([:])
 
@@ -87,7 +86,6 @@ extension SharedDatabase {
     var publishers: SnapshotPublishers { companion(SnapshotPublishers.self) }
 }
 
-/// The publishers of each database.
 package final class PublishingFeature: DatabaseFeature {
     private let publishers = SnapshotPublishers()
 

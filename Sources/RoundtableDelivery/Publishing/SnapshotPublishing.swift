@@ -43,7 +43,6 @@ final class SnapshotPublishing: Sendable {
         /// The database, which is kept open until publishing ends.
         var database: SharedDatabase?
         var changes: AnyDatabaseCancellable?
-        /// The running fetch.
         var fetch: AnyDatabaseCancellable?
         /// Whether a failure was reported, and its end was not.
         var isFailing = false
@@ -75,7 +74,7 @@ final class SnapshotPublishing: Sendable {
         self.fetch = { db in
             var fetched = try fetch(db)
             // The attached databases are checked after the fetch, because the closure may have attached one.
-            fetched.isOfMainAlone = try !db.hasAttachedDatabases
+            fetched.isOfMainAlone = !db.hasAttachedDatabases
             return fetched
         }
         queue = DispatchQueue(label: "Roundtable.SnapshotPublisher", qos: .utility)
@@ -125,7 +124,6 @@ final class SnapshotPublishing: Sendable {
         }
     }
 
-    /// Ends publishing.
     func end() {
         let last = state.withLock { state in
             let last = state

@@ -95,17 +95,11 @@ public final class WidgetReloads: Sendable {
             surroundings.later(time - now) { [weak self] in self?.perform { $0.timeHasCome($1, at: $2) } }
         }
     }
-}
 
-#if canImport(WidgetKit) && !os(visionOS)
-    extension WidgetReloads {
-        fileprivate static let system: @Sendable ([String]?) -> Void = { kinds in
+    private static let system: @Sendable ([String]?) -> Void = { kinds in
+        #if canImport(WidgetKit) && !os(visionOS)
             guard let kinds else { return WidgetCenter.shared.reloadAllTimelines() }
             for kind in kinds { WidgetCenter.shared.reloadTimelines(ofKind: kind) }
-        }
+        #endif
     }
-#else
-    extension WidgetReloads {
-        fileprivate static let system: @Sendable ([String]?) -> Void = { _ in }
-    }
-#endif
+}

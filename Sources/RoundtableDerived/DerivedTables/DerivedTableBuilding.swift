@@ -38,7 +38,6 @@ struct BuildingPace: Equatable {
 }
 
 extension DerivedTableRegistry {
-    /// The result of a step.
     struct BuildingStep {
         var progress: DerivedTableProgress
         /// The error that blocks further building.
@@ -107,10 +106,7 @@ extension DerivedTableRegistry {
             let count = pace.next(within: deadline > now ? deadline - now : 0)
             var hasMore = true
             do {
-                try db.inSavepoint {
-                    hasMore = try projection.build(db, count: count)
-                    return .commit
-                }
+                try db.atomically { hasMore = try projection.build(db, count: count) }
             } catch let error as DatabaseError where error.isOfRows {
                 if count > 1 {
                     pace.narrow(count)

@@ -33,15 +33,7 @@ extension DerivedTableRegistry {
         }
     }
 
-    /// Creates derived tables again. Must be called inside a write transaction.
-    ///
-    /// - returns: the names of the derived tables that could be created.
-    @discardableResult
-    func remake(_ damaged: [DescribedDerivedTable], until deadline: Nanoseconds?, _ db: Database) throws -> [String] {
-        try damaged.filter { try remake($0, until: deadline, db) }.map(\.name)
-    }
-
-    /// Creates a derived table again. If that fails, its state becomes `missing`.
+    /// Creates a derived table again. If that fails, its state becomes `missing`. Must be called inside a write transaction.
     ///
     /// - returns: whether it could be created.
     @discardableResult

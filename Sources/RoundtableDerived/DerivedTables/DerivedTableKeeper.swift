@@ -1,6 +1,5 @@
 import GRDB
 import RoundtableCore
-import RoundtableTables
 
 // Rule E7: A migration that recreates a table removes its triggers. The looks of H8 find triggers that are missing, that differ from what
 // the table needs (texts are compared byte for byte), or that fire after an AFTER trigger of the user's, and create them again with an
@@ -17,7 +16,6 @@ final class DerivedTableKeeper: WriteCompanion, @unchecked Sendable {
     private var schemaVersion: Int32?
     /// Whether triggers were restored in the current transaction or in the last one.
     private var hasPut = false
-    private let schemaVersionStatement = ReusedPragma("PRAGMA main.schema_version")
     /// Receives the names of the derived tables that must be built again. It is called on the writer's queue, possibly inside a transaction.
     var willRebuild: ([String]) -> Void = { _ in }
 
@@ -29,19 +27,16 @@ final class DerivedTableKeeper: WriteCompanion, @unchecked Sendable {
         if hasPut { needsLook = true }
     }
 
-    /// Finalizes the statement, because SQLite does not close a connection that has statements.
-    func forgetStatements() { schemaVersionStatement.forget() }
-
     /// Inspects the triggers before a write, inside or outside of a transaction. A failure does not make the write fail, because a later
     /// write tries again.
-    func prepare(_ db: Database) {
-        let version = schemaVersionStatement.value(db)
+    func prepare(_ db: Database, schemaVersion pragma: ReusedQuery) {
+        let version = pragma.value(db)
         if version != schemaVersion { needsLook = true }
         // After a failure, further reads would probably fail for the same reason, and each may last 10 s.
         guard needsLook, version != nil else { return }
         hasPut = false
         needsLook = (try? look(db)) == nil
-        if !needsLook { schemaVersion = schemaVersionStatement.value(db) }
+        if !needsLook { schemaVersion = pragma.value(db) }
     }
 
     private func look(_ db: Database) throws {

@@ -78,7 +78,7 @@ struct DerivedTableRegistry: Sendable {
             try Self.make(one, until: nil, db)
         }
         if try StoredDerivedTable.revision(db) != revision { try StoredDerivedTable.store(revision: revision, db) }
-        try remake(try defects(db), until: nil, db)
+        for one in try defects(db) { try remake(one, until: nil, db) }
     }
 
     /// Creates again the derived tables that schema changes have damaged, and derives rows for a short time. Must be called inside a write
@@ -86,7 +86,9 @@ struct DerivedTableRegistry: Sendable {
     ///
     /// - returns: the names of the derived tables that could be created.
     func restore(_ db: Database) throws -> [String] {
-        try remake(try defects(db), until: MonotonicClock.now.addingSaturating(Self.timeAtOnce), db)
+        let damaged = try defects(db)
+        let deadline = MonotonicClock.now.addingSaturating(Self.timeAtOnce)
+        return try damaged.filter { try remake($0, until: deadline, db) }.map(\.name)
     }
 
     /// Creates a derived table, and derives rows until the deadline. The builder derives the remaining rows, and reports errors of rows.
@@ -101,7 +103,7 @@ struct DerivedTableRegistry: Sendable {
         } catch let error as DatabaseError where error.resultCode == .SQLITE_ERROR {
             throw DerivedTableError.notUsable(name: described.name, reason: "\(error)")
         }
-        var stored = StoredDerivedTable(described, projection.shape, total: 0)
+        var stored = StoredDerivedTable(described, projection.shape)
         if let deadline { try deriveAtOnce(projection, &stored, until: deadline, db) }
         try stored.store(db)
     }

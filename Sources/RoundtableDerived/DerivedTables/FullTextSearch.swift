@@ -99,8 +99,9 @@ public struct FullTextSearch: DerivedTable {
         limit: Int? = nil,
         offset: Int = 0
     ) throws -> [Record] {
-        let joined = try join(db, as: Self.texts)
-        let matches = matches(joined.sql, joined.schema, try stored(db).keyColumns)
+        let stored = try stored(db)
+        let joined = join(stored, as: Self.texts)
+        let matches = matches(joined.sql, stored)
         let sql = "SELECT \(joined.base).* FROM \(matches) ORDER BY \(part("words")).rank LIMIT ? OFFSET ?"
         return try Record.fetchAll(db, sql: sql, arguments: [pattern, limit ?? -1, offset])
     }
@@ -113,8 +114,7 @@ public struct FullTextSearch: DerivedTable {
         let keys = stored.keyColumns.map { "\(Self.texts).\($0.sqlName)" }.joined(separator: ", ")
         let sql = """
             SELECT \(part("words")).rank, snippet(\(part("words")), -1, '<b>', '</b>', '…', 16), \(keys)
-            FROM \(matches("\(stored.schema).\(table) AS \(Self.texts)", stored.schema, stored.keyColumns)) ORDER BY \(part("words")).rank \
-            LIMIT ? OFFSET ?
+            FROM \(matches("\(stored.schema).\(table) AS \(Self.texts)", stored)) ORDER BY \(part("words")).rank LIMIT ? OFFSET ?
             """
         return try Row.fetchAll(db, sql: sql, arguments: [pattern, limit ?? -1, offset]).map { row in
             Match(key: Array(row.databaseValues.dropFirst(2)), rank: row[0], snippet: row[1] ?? "")
@@ -130,12 +130,13 @@ public struct FullTextSearch: DerivedTable {
         return try Int.fetchOne(db, sql: sql, arguments: [pattern]) ?? 0
     }
 
-    private func matches(_ tables: String, _ schema: String, _ keyColumns: [String]) -> String {
+    private func matches(_ tables: String, _ stored: StoredDerivedTable) -> String {
         let words = part("words")
+        let join = "\(tables) JOIN \(stored.schema).\(words)"
         // A name of the rowid that no column hides.
-        let taken = Set((keyColumns + definition.columns.map(\.name)).map { $0.lowercased() })
+        let taken = Set((stored.keyColumns + definition.columns.map(\.name)).map { $0.lowercased() })
         let rowID = ["rowid", "oid", "_rowid_"].first { !taken.contains($0) } ?? "rowid"
-        return "\(tables) JOIN \(schema).\(words) ON \(Self.texts).\(rowID) = \(words).rowid WHERE \(words) MATCH ?"
+        return "\(join) ON \(Self.texts).\(rowID) = \(words).rowid WHERE \(words) MATCH ?"
     }
 
     /// A row that matches.

@@ -145,10 +145,8 @@ public struct ViewUpdates: AsyncSequence, Sendable {
                     }
                     contents = update.contents
                     if before == nil || !update.changes.isEmpty { return update }
-                } catch DerivedTableError.building {
-                    continue
-                } catch DerivedTableError.notFollowing {
-                    // A migration or another program has recreated the base table, and the derived table is not yet rebuilt.
+                } catch DerivedTableError.building, DerivedTableError.notFollowing {
+                    // It is built, or will be: a migration or another program has recreated the base table.
                     continue
                 } catch let error as DatabaseError where error.isSuspension {
                     // The observation notifies again when the database is resumed.

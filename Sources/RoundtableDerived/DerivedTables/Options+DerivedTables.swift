@@ -9,17 +9,8 @@ extension SharedDatabase.Options {
     /// They are queried like other derived tables. Each connection derives its own copy at the first query, in memory or in
     /// temporary files, and rebuilds all of it when the database has changed since.
     public var temporaryDerivedTables: [any DerivedTable] {
-        get { derivedTableOptions.temporary }
-        set { derivedTableOptions.temporary = newValue }
-    }
-
-    private struct DerivedTableOptions: Sendable {
-        var temporary: [any DerivedTable] = []
-    }
-
-    private var derivedTableOptions: DerivedTableOptions {
-        get { features[DerivedTableOptions.self] ?? DerivedTableOptions() }
-        set { features[DerivedTableOptions.self] = newValue }
+        get { features[[any DerivedTable].self] ?? [] }
+        set { features[[any DerivedTable].self] = newValue }
     }
 }
 

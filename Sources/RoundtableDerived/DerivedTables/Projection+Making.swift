@@ -37,14 +37,7 @@ extension Projection {
             ORDER BY sql LIKE 'CREATE VIRTUAL%' DESC
             """
         for name in try String.fetchAll(db, sql: tables, arguments: arguments) {
-            let isThere = try Bool.fetchOne(
-                db,
-                sql: """
-                    SELECT EXISTS (SELECT 1 FROM \(schema).sqlite_master WHERE name = ? AND type IN ('table', 'view'))
-                    """,
-                arguments: [name]
-            )
-            if isThere == true { try db.execute(sql: "DROP TABLE \(schema).\(name.sqlName)") }
+            try db.execute(sql: "DROP TABLE IF EXISTS \(schema).\(name.sqlName)")
         }
     }
 }

@@ -74,7 +74,7 @@ public struct SecondaryIndex: DerivedTable {
         limit: Int? = nil,
         offset: Int = 0
     ) throws -> [Record] {
-        let joined = try join(db, as: "fields")
+        let joined = join(try stored(db), as: "fields")
         let tail = Self.tail(condition, order, limit, offset)
         return try Record.fetchAll(db, sql: "SELECT \(joined.base).* FROM \(joined.sql)\(tail)", arguments: arguments)
     }
@@ -101,10 +101,8 @@ public struct SecondaryIndex: DerivedTable {
 }
 
 extension DerivedTable {
-    /// Returns the join of the projection and its base table, the name of the base table in it, and the schema of the projection. Throws if
-    /// the derived table cannot be used.
-    func join(_ db: Database, as alias: String) throws -> (sql: String, base: String, schema: String) {
-        let stored = try stored(db)
+    /// Returns the join of the projection and its base table, and the name of the base table in it.
+    func join(_ stored: StoredDerivedTable, as alias: String) -> (sql: String, base: String) {
         let isAlias = stored.baseTable.lowercased() == alias
         let base = isAlias ? "roundtable_base" : stored.baseTable.sqlName
         // The projection is on the left, because SQLite uses the collation of the left operand. That is the primary key's collation, which
@@ -112,6 +110,6 @@ extension DerivedTable {
         let keys = stored.keyColumns.map { "\(alias).\($0.sqlName) = \(base).\($0.sqlName)" }
         let sql =
             "\(stored.schema).\(table) AS \(alias) JOIN main.\(stored.baseTable.sqlName) AS \(base) ON \(keys.joined(separator: " AND "))"
-        return (sql, base, stored.schema)
+        return (sql, base)
     }
 }

@@ -102,7 +102,7 @@ package struct StoredDerivedTable: Equatable {
         total = try value("total")
     }
 
-    init(_ described: DescribedDerivedTable, _ shape: TableShape, total: Int) {
+    init(_ described: DescribedDerivedTable, _ shape: TableShape) {
         name = described.name
         baseTable = described.definition.baseTable
         version = described.version
@@ -112,8 +112,7 @@ package struct StoredDerivedTable: Equatable {
         identity = String(UInt64.random(in: .min ... .max), radix: 16)
         generation = Projection.generation
         state = .building
-        done = 0
-        self.total = total
+        (done, total) = (0, 0)
     }
 
     /// Stores the row. Must be called inside a write transaction.

@@ -67,12 +67,7 @@ enum TemporaryDerivedTable {
         let stamp: String? = row["stamp"]
         // With another definition, nothing is derived, because the caller reports the difference.
         guard stored.isOf(described), try stamp != Self.stamp(db) else { return stored }
-        try db.whileWritable {
-            try db.inSavepoint {
-                stored = try derive(described, db)
-                return .commit
-            }
-        }
+        try db.whileWritable { try db.atomically { stored = try derive(described, db) } }
         return stored
     }
 
@@ -97,7 +92,7 @@ enum TemporaryDerivedTable {
             throw DerivedTableError.notUsable(name: described.name, reason: "\(error)")
         }
         try projection.fill(db)
-        var stored = StoredDerivedTable(described, projection.shape, total: 0)
+        var stored = StoredDerivedTable(described, projection.shape)
         stored.schema = "temp"
         stored.state = .ready
         try db.execute(

@@ -29,8 +29,6 @@ import Foundation
 /// This process is not in an App Group that it needs.
 public struct AppGroupError: Error, Hashable, Sendable {
     package var group: String
-
-    package init(group: String) { self.group = group }
 }
 
 extension AppGroupError: CustomStringConvertible, LocalizedError {

@@ -73,17 +73,17 @@ package struct CommandFile: Equatable, Sendable {
             return .damaged(reason: "the checksum is wrong")
         }
         var reader = ByteReader(bytes, at: headerSize)
-        guard let version = Int(exactly: header.version), let id = header.id,
+        guard let version = Int(exactly: header.version),
             let name = String(validating: reader.bytes(header.nameLength), as: UTF8.self),
             let sender = String(validating: reader.bytes(header.senderLength), as: UTF8.self)
         else { return .damaged(reason: "impossible names") }
         let payload = Data(reader.bytes(header.payloadLength))
         let kind = OutboxCommandKind(name: name, version: version)
-        return .command(CommandFile(id: id, kind: kind, sender: sender, time: header.time, payload: payload))
+        return .command(CommandFile(id: header.id, kind: kind, sender: sender, time: header.time, payload: payload))
     }
 
     private struct Header {
-        let id: UUID?
+        let id: UUID
         let version: UInt64
         let time: UInt64
         let nameLength: Int
@@ -192,10 +192,6 @@ extension Date {
 extension UUID {
     fileprivate var bytes: [UInt8] { withUnsafeBytes(of: uuid) { Array($0) } }
 
-    fileprivate init?(bytes: [UInt8]) {
-        guard bytes.count == 16 else { return nil }
-        self.init(
-            uuid: bytes.withUnsafeBytes { $0.loadUnaligned(as: uuid_t.self) }
-        )
-    }
+    /// - parameter bytes: 16.
+    fileprivate init(bytes: [UInt8]) { self.init(uuid: bytes.withUnsafeBytes { $0.loadUnaligned(as: uuid_t.self) }) }
 }

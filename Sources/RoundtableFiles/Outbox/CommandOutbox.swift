@@ -145,11 +145,7 @@ public final class CommandOutbox: Sendable {
     }
 
     package func submit(_ command: CommandFile) throws -> OutboxSubmission {
-        do {
-            try stream.submit(command, options)
-        } catch let error as SystemError {
-            throw OutboxError(error, folder: folder.path)
-        }
+        try folder.translating { try stream.submit(command, options) }
         return OutboxSubmission(id: command.id, folder: folder)
     }
 

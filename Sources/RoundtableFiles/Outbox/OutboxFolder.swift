@@ -70,7 +70,7 @@ package struct OutboxFolder: Sendable {
         let isBeside = path.hasSuffix(Self.ending) && !path.hasSuffix("/" + Self.ending)
         isOfNamedDatabase = databasePath != nil
         self.databasePath = databasePath ?? (isBeside ? String(path.dropLast(Self.ending.count)) : nil)
-        do {
+        try translating {
             // One call decides, so that nothing can change between two. A path that is still a symbolic link here was not resolved.
             let status = try System.statusOfLink(at: path)
             if let status, !status.isFolder {
@@ -86,8 +86,6 @@ package struct OutboxFolder: Sendable {
                     "it is on a network file system (\(name)), where the system does not report what other machines submit"
                 throw OutboxError.folderNotUsable(path: path, reason: reason)
             }
-        } catch let error as SystemError {
-            throw OutboxError(error, folder: path)
         }
     }
 
@@ -102,6 +100,17 @@ package struct OutboxFolder: Sendable {
             guard isOfNamedDatabase, let databasePath else { return nil }
             return try System.status(ofFileAt: databasePath) == nil ? databasePath : nil
         }
+    }
+
+    /// Returns the error. That of a system call becomes an ``OutboxError``.
+    package func translated(_ error: any Error) -> any Error {
+        (error as? SystemError).map { OutboxError($0, folder: path) } ?? error
+    }
+
+    /// Runs `body`. The error of a system call becomes an ``OutboxError``.
+    @discardableResult
+    package func translating<T>(_ body: () throws -> T) throws -> T {
+        do { return try body() } catch { throw translated(error) }
     }
 
     // MARK: Contents

@@ -18,24 +18,19 @@ package struct OutboxQuestion: Sendable {
     private static let looking = DispatchQueue(label: "roundtable.outbox.questions")
 
     func answer(within time: Duration) async throws -> OutboxOutcome {
-        let (news, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-        let timer = Task {
-            // The limit is longer than a question is kept.
-            try await Task.sleep(for: min(max(time, .zero), .seconds(7 * 24 * 3600)))
-            continuation.finish()
-        }
-        defer { timer.cancel() }
+        // The limit is longer than a question is kept.
+        let end = ContinuousClock.now + min(max(time, .zero), .seconds(7 * 24 * 3600))
         let first = try await look(makingFolders: true)
         if first.isDecided || time <= .zero { return first }
-        let listening = listen { continuation.yield() }
+        let wakes = TaskWakes()
+        let listening = listen { wakes.wake() }
         defer { withExtendedLifetime(listening) {} }
-        continuation.yield()
-        for await _ in news {
+        while true {
             let outcome = try await look()
-            if outcome.isDecided { return outcome }
+            if outcome.isDecided || ContinuousClock.now >= end { return outcome }
+            await wakes.next(until: end)
+            try Task.checkCancellation()
         }
-        try Task.checkCancellation()
-        return try await look()
     }
 
     private func look(makingFolders: Bool = false) async throws -> OutboxOutcome {
@@ -64,7 +59,7 @@ package struct OutboxQuestion: Sendable {
     }
 
     private func lookOrAsk(makingFolders: Bool = false) throws -> OutboxOutcome {
-        do {
+        try folder.translating {
             if makingFolders { try folder.make() }
             if let outcome = try takeAnswer() { return outcome }
             do {
@@ -75,8 +70,6 @@ package struct OutboxQuestion: Sendable {
                 try ask(folder.access())
             }
             return try folder.missingDatabase.map { .noDatabase(path: $0) } ?? .waiting
-        } catch let error as SystemError {
-            throw OutboxError(error, folder: folder.path)
         }
     }
 

@@ -119,7 +119,7 @@ final class OutboxStream: Sendable {
         guard options.durability == .machine else { return }
         try OpenFolder(at: folder.path).sync()
         do {
-            try System.syncFolder(at: folder.parent)
+            try OpenFolder(at: folder.parent, followingLinks: true).sync()
         } catch let error as SystemError where !isNew && [EACCES, EPERM].contains(error.errno) {
             // This process may not read the parent folder, and so cannot sync it. The process that created the outbox had to sync it.
         }

@@ -107,7 +107,7 @@ package struct SnapshotHeader: Equatable, Sendable {
         value: [UInt8],
         encoding: Encoding,
         writer: String,
-        time: UInt64 = Self.now
+        time: UInt64 = Date().nanosecondsSince1970
     ) {
         self.version = version
         self.sequence = sequence
@@ -117,11 +117,5 @@ package struct SnapshotHeader: Equatable, Sendable {
         checksum = Checksum.fnv1a(value)
         self.encoding = encoding
         self.writer = writer
-    }
-
-    private static var now: UInt64 {
-        var time = timespec()
-        clock_gettime(CLOCK_REALTIME, &time)
-        return UInt64(max(0, time.tv_sec)) &* 1_000_000_000 &+ UInt64(time.tv_nsec)
     }
 }

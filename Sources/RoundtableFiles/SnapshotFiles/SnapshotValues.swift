@@ -1,4 +1,3 @@
-import Dispatch
 import RoundtableKernel
 import Synchronization
 
@@ -50,7 +49,6 @@ package final class SnapshotChanges: Sendable {
         var listening: FolderNews.Listening?
         /// A cancelled task ends its wakes, and another task may continue.
         var wakes = TaskWakes()
-        var willLookAgain = false
     }
     private let store: SnapshotStore
     private let state = Mutex(State())
@@ -67,12 +65,14 @@ package final class SnapshotChanges: Sendable {
                 return state.last != sight
             }
             if isNew { return true }
+            // The watch of the folder does not report that a file has become readable, nor that the target of a symbolic link has changed.
+            var pause: Duration?
             if store.isLink {
-                lookAgain(in: .milliseconds(250), wakes)
+                pause = .milliseconds(250)
             } else if case .unreadable = sight.mark {
-                lookAgain(in: .seconds(1), wakes)
+                pause = .seconds(1)
             }
-            await wakes.next(until: nil)
+            await wakes.next(until: pause.map { ContinuousClock.now + $0 })
         }
         // The iterator may outlive its cancelled task, so the listening ends here.
         let listening = state.withLock { state in
@@ -102,20 +102,5 @@ package final class SnapshotChanges: Sendable {
         let listening = FolderNews.listen(to: store.folder) { wakes.wake() }
         state.withLock { $0.listening = listening }
         return wakes
-    }
-
-    /// Wakes `next()` after a delay. The watch of the folder does not report that a file has become readable, nor that the target of a
-    /// symbolic link has changed.
-    private func lookAgain(in time: DispatchTimeInterval, _ wakes: TaskWakes) {
-        let isNext = state.withLock { state in
-            defer { state.willLookAgain = true }
-            return !state.willLookAgain
-        }
-        guard isNext else { return }
-        DispatchQueue.global().asyncAfter(deadline: .now() + time) { [weak self] in
-            guard let self else { return }
-            state.withLock { $0.willLookAgain = false }
-            wakes.wake()
-        }
     }
 }

@@ -79,7 +79,10 @@
     private struct SystemAssertions: SuspensionAssertions {
         func begin(_ name: String, onExpiry: @escaping @Sendable (Duration) -> Void) -> (any SuspensionAssertion)? {
             guard let application = HostApplication.current else {
-                return ExpiringActivities.ofThisProcess.begin(name, onExpiry: onExpiry)
+                let activities = ExpiringActivities { reason, block in
+                    ProcessInfo.processInfo.performExpiringActivity(withReason: reason, using: block)
+                }
+                return activities.begin(name, onExpiry: onExpiry)
             }
             let tasks = BackgroundTasks(
                 beginTask: { name, handler in

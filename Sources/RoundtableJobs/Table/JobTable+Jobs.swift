@@ -184,6 +184,11 @@ extension JobTable {
         }
     }
 
+    /// Whether this very attempt has completed the job.
+    ///
+    /// - throws: ``JobError/attemptLost(queue:job:attempt:reason:)``.
+    static func isDone(_ token: JobToken, _ db: Database) throws -> Bool { try check(token, db).isDone }
+
     package static func complete(_ token: JobToken, at time: JobTime, _ db: Database) throws {
         if try check(token, db).isDone { return }
         try db.cachedStatement(
@@ -332,16 +337,5 @@ extension JobTable {
             count += db.changesCount
         }
         return count
-    }
-}
-
-extension JobTable {
-    /// Whether this very attempt has completed the job.
-    package static func isDone(_ token: JobToken, _ db: Database) throws -> Bool {
-        let sql = """
-            SELECT EXISTS (SELECT * FROM main.roundtable_job WHERE id = ? AND attempt = ? AND worker = ? AND state = 'done')
-            """
-        let arguments: StatementArguments = [token.job, token.attempt, token.worker]
-        return try Bool.fetchOne(db.cachedStatement(sql: sql), arguments: arguments) ?? false
     }
 }

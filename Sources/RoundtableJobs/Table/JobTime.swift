@@ -9,12 +9,6 @@ package struct JobTime: Sendable {
     /// The wall clock since 1970, for due times (rule A3).
     package var wall: Int64
 
-    package init(boot: Int64, bootID: String, wall: Int64) {
-        self.boot = boot
-        self.bootID = bootID
-        self.wall = wall
-    }
-
     package static var now: JobTime {
         JobTime(
             boot: Int64(clamping: BootClock.now / 1_000_000),
@@ -25,12 +19,7 @@ package struct JobTime: Sendable {
 }
 
 /// The source of the time. Tests have their own.
-package struct JobClock: Sendable {
-    package var now: @Sendable () -> JobTime
-
-    package init(now: @escaping @Sendable () -> JobTime) { self.now = now }
-    package static let system = JobClock { .now }
-}
+package typealias JobClock = @Sendable () -> JobTime
 
 extension Date {
     /// The time that the tables store. Times that do not fit are the nearest that fit.

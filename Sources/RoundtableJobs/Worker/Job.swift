@@ -72,12 +72,12 @@ final class RunningJob: Sendable {
     private let clock: JobClock
     private let state = Mutex(State())
 
-    init(_ token: JobToken, _ database: SharedDatabase, _ clock: JobClock) {
+    init(_ token: JobToken, _ database: SharedDatabase, _ clock: @escaping JobClock) {
         (self.token, self.database, self.clock) = (token, database, clock)
     }
 
     func complete(in db: Database) throws {
-        try JobTable.complete(token, at: clock.now(), db)
+        try JobTable.complete(token, at: clock(), db)
         state.withLock { $0.mayBeComplete = true }
     }
 

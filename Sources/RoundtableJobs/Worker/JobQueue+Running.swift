@@ -24,14 +24,14 @@ extension JobQueue {
         untilEmpty: Bool = false,
         _ handler: @escaping @Sendable (Job<Payload>) async throws -> Void
     ) async throws {
-        try await run(in: db, workers: workers, untilEmpty: untilEmpty, clock: .system, handler)
+        try await run(in: db, workers: workers, untilEmpty: untilEmpty, clock: { .now }, handler)
     }
 
     package func run(
         in db: SharedDatabase,
         workers: Int = 1,
         untilEmpty: Bool = false,
-        clock: JobClock,
+        clock: @escaping JobClock,
         stop: JobStop? = nil,
         report: @escaping @Sendable (AttemptReport) -> Void = { _ in },
         _ handler: @escaping @Sendable (Job<Payload>) async throws -> Void

@@ -48,7 +48,7 @@ final class JobWorker: Sendable {
         _ database: SharedDatabase,
         _ policy: JobPolicy,
         lease: Int64,
-        _ clock: JobClock,
+        _ clock: @escaping JobClock,
         limit: Int,
         report: @escaping Report,
         perform: @escaping Perform
@@ -126,7 +126,7 @@ final class JobWorker: Sendable {
             let isReleased = await succeeds(within: request.releaseLimit) { [self] in
                 try await database.write(whileSuspended: .fail) { [self] db in
                     for job in left {
-                        do { try JobTable.release(job.token, at: clock.now(), db) } catch is JobError {}
+                        do { try JobTable.release(job.token, at: clock(), db) } catch is JobError {}
                     }
                 }
             }
@@ -206,7 +206,7 @@ final class JobWorker: Sendable {
             }
             if try await endLost(view) { continue }
             nextLook = .now + .milliseconds(max(10, min(1_000, lease / 4)))
-            if view.canClaim(at: clock.now()) {
+            if view.canClaim(at: clock()) {
                 isExhausted = false
                 continue
             }
@@ -218,7 +218,7 @@ final class JobWorker: Sendable {
     private func claim(_ limit: Int) async throws -> [ClaimedJob] {
         let known = state.withLock { $0.id }
         let (jobs, id) = try await database.write(whileSuspended: .wait) { [self] db in
-            let time = clock.now()
+            let time = clock()
             var id = known
             let jobs = try JobTable.claim(limit, of: policy.queue, at: time, db) { db in
                 if let known, try JobTable.renew(known, lease: lease, at: time, db) { return known }
@@ -314,13 +314,13 @@ final class JobWorker: Sendable {
                         if try JobTable.isDone(token, db) { return .completed }
                         switch outcome {
                         case .completed:
-                            try JobTable.complete(token, at: clock.now(), db)
+                            try JobTable.complete(token, at: clock(), db)
                             return .completed
                         case .released:
-                            try JobTable.release(token, at: clock.now(), db)
+                            try JobTable.release(token, at: clock(), db)
                             return .released
                         case .failed(let text, let isFinal):
-                            try JobTable.fail(token, text, isFinal: isFinal, by: policy, at: clock.now(), db)
+                            try JobTable.fail(token, text, isFinal: isFinal, by: policy, at: clock(), db)
                             return isFinal || isLast ? .dead : .failed
                         }
                     }
@@ -344,7 +344,7 @@ final class JobWorker: Sendable {
         guard let id, !running.isEmpty else { return }
         do {
             let lost = try database.write(whileSuspended: .wait) { db in
-                _ = try JobTable.renew(id, lease: lease, at: clock.now(), db)
+                _ = try JobTable.renew(id, lease: lease, at: clock(), db)
                 return try running.filter { try !JobTable.holds($0.token, db) }
             }
             trouble.succeeded(.renewing)
@@ -359,13 +359,13 @@ final class JobWorker: Sendable {
     ///
     /// - returns: whether there were any.
     private func endLost(_ view: JobView) async throws -> Bool {
-        let time = clock.now()
+        let time = clock()
         let lost = view.others.compactMap { row in row.loss(at: time).map { (row, $0) } }
         if lost.isEmpty, view.unknown.isEmpty { return false }
         let attempts = try await persistently(.claiming) { [self] in
             try await database.write(whileSuspended: .wait) { [self] db in
-                try lost.flatMap { try JobTable.lose($0.0, $0.1, by: policy, at: clock.now(), db) }
-                    + view.unknown.flatMap { try JobTable.loseOrphans(of: $0, by: policy, at: clock.now(), db) }
+                try lost.flatMap { try JobTable.lose($0.0, $0.1, by: policy, at: clock(), db) }
+                    + view.unknown.flatMap { try JobTable.loseOrphans(of: $0, by: policy, at: clock(), db) }
             }
         }
         for attempt in attempts { report(AttemptReport(attempt)) }
@@ -386,7 +386,7 @@ final class JobWorker: Sendable {
 
     /// Rule A11. Returns when the queue has to be looked at.
     private func sleep(_ view: JobView) async {
-        let start = clock.now()
+        let start = clock()
         // When the next job is due, or the next lease over, in ms from now.
         var times = view.others.map { max(1, $0.leaseEnd - start.boot) }
         if let due = view.nextDue { times.append(max(1, min(60_000, due - start.wall))) }
@@ -400,7 +400,7 @@ final class JobWorker: Sendable {
         while !isEnding {
             let look = ContinuousClock.now + pause
             if await wakes.next(until: end.map { min($0, look) } ?? look) { return }
-            let time = clock.now()
+            let time = clock()
             if let end, ContinuousClock.now >= end { return }
             if view.others.contains(where: { $0.loss(at: time) != nil }) { return }
         }

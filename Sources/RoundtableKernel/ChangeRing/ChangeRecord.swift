@@ -34,13 +34,12 @@ package struct ChangeRecord: Equatable, Sendable {
 
 /// A set of tables, by their numbers in the table dictionary.
 package struct TableSet: Equatable, Sendable {
-    package var words: InlineWords = InlineWords()
+    /// `Layout.tableWords` words, stored in place.
+    package var words = SIMD4<UInt64>()
     /// Whether some table is not in the dictionary, or the written tables are unknown.
     package var isUnknown = false
 
     package static var unknown: TableSet { TableSet(isUnknown: true) }
-
-    package init(isUnknown: Bool = false) { self.isUnknown = isUnknown }
 
     package mutating func insert(_ number: Int) {
         words[number / 64] |= 1 << UInt64(number % 64)
@@ -58,23 +57,5 @@ package struct TableSet: Equatable, Sendable {
         return numbers
     }
 
-    package var isEmpty: Bool { !isUnknown && words == InlineWords() }
-
-    /// An array of `Layout.tableWords` words that is stored in place.
-    package struct InlineWords: Equatable, Sendable {
-        private var storage: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
-
-        package init() {}
-
-        package subscript(index: Int) -> UInt64 {
-            get { withUnsafeBytes(of: storage) { $0.load(fromByteOffset: index * 8, as: UInt64.self) } }
-            set {
-                withUnsafeMutableBytes(of: &storage) {
-                    $0.storeBytes(of: newValue, toByteOffset: index * 8, as: UInt64.self)
-                }
-            }
-        }
-
-        package static func == (a: InlineWords, b: InlineWords) -> Bool { a.storage == b.storage }
-    }
+    package var isEmpty: Bool { !isUnknown && words == .zero }
 }

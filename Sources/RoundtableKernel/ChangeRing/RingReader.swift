@@ -42,12 +42,12 @@ package struct RingReader: Equatable, Sendable {
         let first = readLast()
         var last = first
         if Self.isOverrun(after: sequence, upTo: last) {
-            skip(to: last, reached, .overrun, report)
+            skip(to: last, reached, report)
             return nil
         }
         while sequence < last {
             guard let record = record(sequence + 1) else {
-                skip(to: last, reached, .overrun, report)
+                skip(to: last, reached, report)
                 return nil
             }
             if record.state == .reserved {
@@ -111,9 +111,9 @@ package struct RingReader: Equatable, Sendable {
         counter = rest.counter
     }
 
-    private mutating func skip(to last: UInt64, _ reached: UInt32, _ reason: Reason, _ report: (News) -> Void) {
+    private mutating func skip(to last: UInt64, _ reached: UInt32, _ report: (News) -> Void) {
         sequence = last
         counter = reached
-        report(.anything(reason))
+        report(.anything(.overrun))
     }
 }

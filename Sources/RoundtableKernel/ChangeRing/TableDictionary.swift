@@ -27,12 +27,7 @@ package struct TableDictionary {
         return entry.name
     }
 
-    /// The number of a table name, which is added if it is new; nil when it does not fit.
-    ///
-    /// SQLite's write lock must be held (rule R6).
-    package mutating func number(adding name: String) -> Int? { entry(adding: name)?.number }
-
-    /// The entry of a table name, which is added if it is new; nil when it does not fit. SQLite's write lock must be held.
+    /// The entry of a table name, which is added if it is new; nil when it does not fit. SQLite's write lock must be held (rule R6).
     mutating func entry(adding name: String) -> Entry? {
         if let entry = entries[name], isPresent(entry) { return entry }
         let used = Int(clamping: usedWord.pointee.load(ordering: .acquiring))

@@ -13,11 +13,8 @@ extension ControlBlock {
     /// - parameter end: the end of the WAL.
     /// - returns: the number of participants that were asked.
     @discardableResult
-    package func askToAdvance(
-        at now: Nanoseconds = MonotonicClock.now,
-        end: WalMark,
-        seenFrom reader: ProcessIdentity = .current
-    ) -> Int {
+    package func askToAdvance(end: WalMark) -> Int {
+        let (now, reader) = (MonotonicClock.now, ProcessIdentity.current)
         var asked = 0
         for slot in slots {
             let owner = slot.owner.pointee.load(ordering: .acquiring)

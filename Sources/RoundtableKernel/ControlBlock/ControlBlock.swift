@@ -50,6 +50,14 @@ package final class ControlBlock: @unchecked Sendable {
         (0..<Layout.slotCount).lazy.map { [base] in Slot(index: $0, blockBase: base) }
     }
 
+    /// The owner of the slot that the turn word names; nil when the turn is free.
+    package var turnOwner: OwnerWord? {
+        let turn = Turn(rawValue: turn.pointee.load(ordering: .acquiring))
+        guard turn.phase != .free, let index = turn.slot else { return nil }
+        let owner = slot(index).owner.pointee.load(ordering: .acquiring)
+        return owner == 0 ? nil : OwnerWord(rawValue: owner)
+    }
+
     // MARK: Waiting bits
 
     func raiseWaitingBit(_ index: Int) {
@@ -57,9 +65,11 @@ package final class ControlBlock: @unchecked Sendable {
             .bitwiseOr(1 << UInt64(index % 64), ordering: .sequentiallyConsistent)
     }
 
-    func lowerWaitingBit(_ index: Int) {
-        word(at: Layout.Header.waitingBits + index / 64 * 8).pointee
-            .bitwiseAnd(~(1 << UInt64(index % 64)), ordering: .sequentiallyConsistent)
+    /// Withdraws the ticket of a slot, and lowers its waiting bit.
+    func leaveQueue(_ slot: Slot) {
+        slot.ticket.pointee.store(0, ordering: .sequentiallyConsistent)
+        word(at: Layout.Header.waitingBits + slot.index / 64 * 8).pointee
+            .bitwiseAnd(~(1 << UInt64(slot.index % 64)), ordering: .sequentiallyConsistent)
     }
 
     /// Whether any waiting bit is set.

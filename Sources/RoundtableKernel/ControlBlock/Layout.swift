@@ -36,10 +36,8 @@ package enum Layout {
         static let nextTicket = 256
         static let waitingBits = 384
         static let nextIncarnation = 512
+        /// The first of the four counters of the queue (``ControlBlock/Counter``).
         static let grants = 640
-        static let turnsSteppedOver = 648
-        static let waitersEvicted = 656
-        static let slotsReclaimed = 664
         static let queueCleared = 768
         static let lastRecord = 896
         static let news = 1024
@@ -58,6 +56,7 @@ package enum Layout {
         static let checkpointFailureTime = 1424
         static let checkpointFailureCode = 1432
         static let checkpointFailureOwner = 1440
+        /// The first of the four counters of checkpoints.
         static let checkpoints = 1536
     }
 

@@ -7,10 +7,6 @@ package struct LostDescriptors: Equatable, Sendable {
     /// The present name of the database file; nil when it has none any more.
     package let path: String?
 
-    package init(database: String, wal: String?, path: String?) {
-        (self.database, self.wal, self.path) = (database, wal, path)
-    }
-
     /// - returns: nil when the process does not have a database with these stamps open, may not be inspected, or the system does not show
     ///   descriptors.
     package init?(of stamps: FileStamps, pid: Int32) {

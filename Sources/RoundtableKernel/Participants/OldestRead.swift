@@ -38,25 +38,7 @@ package struct WalMark: Equatable, Sendable {
     ///
     /// - parameter now: the end of the WAL.
     package func framesHeld(now: WalMark) -> Int {
-        now.salt == salt ? Int(now.frames.subtractingSaturating(frames)) : Int(now.frames)
-    }
-}
-
-extension UInt32 {
-    fileprivate func subtractingSaturating(_ other: UInt32) -> UInt32 { self > other ? self - other : 0 }
-}
-
-extension Participant {
-    /// Shows this participant's oldest read to other participants; nil: it has none (rule O2).
-    ///
-    /// It must not be called from two threads at the same time.
-    package func show(_ read: OldestRead?, at site: CallSite? = nil) {
-        guard isSeated else { return }
-        slot.hideRead()
-        if let read {
-            slot.setReadCallSite(site ?? .unknown)
-            slot.show(read)
-        }
+        now.salt == salt ? max(0, Int(now.frames) - Int(frames)) : Int(now.frames)
     }
 }
 

@@ -35,8 +35,7 @@ package final class Participant: Sendable {
         self.identity = identity
         self.ownerWord = ownerWord
 
-        slot.ticket.pointee.store(0, ordering: .sequentiallyConsistent)
-        block.lowerWaitingBit(slot.index)
+        block.leaveQueue(slot)
         slot[.writingSince] = 0
         slot[.lingerUntil] = 0
         slot[.turnsTaken] = 0
@@ -75,15 +74,9 @@ package final class Participant: Sendable {
         return nil
     }
 
-    /// Acquires the slot's lock and then claims the slot (rule P9). In this order, the slot of a live owner that can lock is always locked.
-    ///
     /// - returns: whether the slot is locked; nil when another participant owns it.
     private static func take(_ slot: Slot, in block: ControlBlock, from old: UInt64, to new: UInt64) -> Bool? {
-        switch block.locks.take(slot.index, for: new, claim: { slot.swapOwner(from: old, to: new) }) {
-        case .failed: nil
-        case .locked: true
-        case .unlocked: false
-        }
+        block.locks.take(slot.index, for: new) { slot.swapOwner(from: old, to: new) }
     }
 
     /// Whether this participant still owns the slot (rule P6), and the block is usable.
@@ -149,8 +142,7 @@ package final class Participant: Sendable {
     package func leave() {
         defer { block.locks.drop(slot.index, of: ownerWord) }
         guard isSeated else { return }
-        slot.ticket.pointee.store(0, ordering: .sequentiallyConsistent)
-        block.lowerWaitingBit(slot.index)
+        block.leaveQueue(slot)
         slot[.writingSince] = 0
         _ = slot.swapOwner(from: ownerWord, to: 0)
     }

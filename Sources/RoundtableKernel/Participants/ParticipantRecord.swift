@@ -139,11 +139,6 @@ extension ControlBlock {
         }
         .filter(\.areComplete)
     }
-
-    private func leaveQueue(_ slot: Slot) {
-        slot.ticket.pointee.store(0, ordering: .sequentiallyConsistent)
-        lowerWaitingBit(slot.index)
-    }
 }
 
 extension Slot {

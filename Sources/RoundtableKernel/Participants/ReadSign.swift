@@ -14,6 +14,7 @@ package struct ReadSign {
     ///
     /// - parameter read: the oldest read; nil if there is none.
     package mutating func show(_ read: OldestRead?, at newSite: CallSite?) {
+        let newSite = newSite ?? .unknown
         let changes = seat.changes
         if changes != seen {
             // A new slot shows nothing yet.
@@ -21,7 +22,7 @@ package struct ReadSign {
             seen = changes
             shown = nil
             site = nil
-        } else if read == shown, read == nil || site?.isSame(as: newSite ?? .unknown) == true {
+        } else if read == shown, read == nil || site == newSite {
             return
         }
         shown = read
@@ -29,8 +30,7 @@ package struct ReadSign {
         let slot = participant.slot
         slot.hideRead()
         guard let read else { return }
-        let newSite = newSite ?? .unknown
-        if site?.isSame(as: newSite) != true {
+        if site != newSite {
             site = newSite
             slot.setReadCallSite(newSite)
         }

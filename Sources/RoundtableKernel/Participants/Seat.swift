@@ -12,11 +12,6 @@ import Synchronization
 package final class Seat: @unchecked Sendable {
     // @unchecked: the mutable state is confined to the caller's serial queue (the writer's). Other threads read `shared`
     // only, which a mutex guards.
-    package enum Outcome: Equatable, Sendable {
-        case acquired, timedOut, cancelled
-        /// There is no usable control block. The caller goes to SQLite immediately.
-        case uncoordinated
-    }
 
     /// A claimed slot and, unless the participant is read-only, its part in the queue. It is a class so that each turn retains one
     /// object and not two.
@@ -158,7 +153,7 @@ package final class Seat: @unchecked Sendable {
         limit: (any WaitLimit)? = nil,
         isWriteLockFree: () -> Bool,
         priority: () -> UInt8? = { nil }
-    ) -> Outcome {
+    ) -> TurnTaker.Outcome {
         var now = now
         if let outer {
             let outcome = outer.takeTurn(
@@ -192,13 +187,8 @@ package final class Seat: @unchecked Sendable {
             isWriteLockFree: isWriteLockFree
         )
         if settingUp, outcome != .acquired { place.participant.setState(.present) }
-        switch outcome {
-        case .acquired: return .acquired
-        case .timedOut, .cancelled:
-            outer?.releaseTurn(continuing: false)
-            return outcome == .timedOut ? .timedOut : .cancelled
-        case .uncoordinated: return .uncoordinated
-        }
+        if outcome == .timedOut || outcome == .cancelled { outer?.releaseTurn(continuing: false) }
+        return outcome
     }
 
     /// Releases the turn.
@@ -402,8 +392,7 @@ package final class Seat: @unchecked Sendable {
             participant.show(refusesWrites: $0.refusesWrites)
             participant.showCommandsFolder($0.commandsFolders.values.first)
             if let files = $0.files { participant.show(files) }
-            let owner = OwnerWord(rawValue: participant.ownerWord)
-            $0.owners.append(RecordOwner(owner: owner, block: participant.block.file.identity))
+            $0.owners.append(RecordOwner(owner: participant.owner, block: participant.block.file.identity))
             if $0.owners.count > 8 { $0.owners.removeFirst() }
         }
         changeCount.wrappingAdd(1, ordering: .acquiringAndReleasing)
@@ -449,14 +438,8 @@ package final class Seat: @unchecked Sendable {
     }
 
     private func record(_ newCallSite: CallSite?, _ participant: Participant) {
-        guard let newCallSite else {
-            guard callSite != nil else { return }
-            callSite = nil
-            participant.slot.setCallSite(.unknown)
-            return
-        }
-        if let callSite, callSite.isSame(as: newCallSite) { return }
+        if callSite == newCallSite { return }
         callSite = newCallSite
-        participant.slot.setCallSite(newCallSite)
+        participant.slot.setCallSite(newCallSite ?? .unknown)
     }
 }

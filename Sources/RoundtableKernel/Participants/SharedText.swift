@@ -24,13 +24,13 @@ enum SharedText {
         return (isPlain ? text : text.withVisibleControls, number)
     }
 
+    /// Writes a name, which has the number 0, and keeps its beginning, cut at a whole character.
+    ///
     /// - parameter store: writes the word at an offset.
-    static func write(_ text: String, number: UInt32, size: Int, _ store: (Int, UInt64) -> Void) {
+    static func write(_ name: String, size: Int, _ store: (Int, UInt64) -> Void) {
         var bytes = [UInt8](repeating: 0, count: size)
-        withUnsafeBytes(of: number.littleEndian) { bytes.replaceSubrange(0..<4, with: $0) }
-        // The text is cut at whole characters. A path, which has a line number, keeps its end; a name keeps its beginning.
-        var content = text
-        while content.utf8.count > size - 5 { if number == 0 { content.removeLast() } else { content.removeFirst() } }
+        var content = name
+        while content.utf8.count > size - 5 { content.removeLast() }
         let utf8 = content.utf8
         bytes[4] = UInt8(utf8.count)
         bytes.replaceSubrange(5..<5 + utf8.count, with: utf8)
@@ -39,7 +39,7 @@ enum SharedText {
         }
     }
 
-    /// Writes a call site. This is done for each read, so it works without a copy and stores no more words than needed.
+    /// Writes a call site, which keeps its end. This is done for each read, so it works without a copy and stores no more words than needed.
     @inline(__always)
     static func write(_ site: CallSite, size: Int, _ store: (Int, UInt64) -> Void) {
         site.file.withUTF8Buffer { utf8 in

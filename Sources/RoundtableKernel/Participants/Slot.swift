@@ -54,20 +54,18 @@ package struct Slot: @unchecked Sendable {
     }
     var author: String {
         get { text(Layout.Slot.author, Layout.Slot.authorSize).text }
-        nonmutating set { setText(Layout.Slot.author, Layout.Slot.authorSize, newValue, number: 0) }
+        nonmutating set {
+            SharedText.write(newValue, size: Layout.Slot.authorSize) {
+                word(Layout.Slot.author + $0).pointee.store($1, ordering: .relaxed)
+            }
+        }
     }
     /// The call site where the participant last began to write, as `File.swift:12`; nil if it never did.
-    var callSite: String? {
-        let (text, line) = text(Layout.Slot.callSite, Layout.Slot.callSiteSize)
-        return text.isEmpty ? nil : "\(text):\(line)"
-    }
+    var callSite: String? { site(Layout.Slot.callSite) }
     func setCallSite(_ site: CallSite) { setSite(Layout.Slot.callSite, site) }
 
     /// The call site where the participant's oldest read began (rule O2); nil if it is unknown.
-    var readCallSite: String? {
-        let (text, line) = text(Layout.Slot.readCallSite, Layout.Slot.callSiteSize)
-        return text.isEmpty ? nil : "\(text):\(line)"
-    }
+    var readCallSite: String? { site(Layout.Slot.readCallSite) }
     func setReadCallSite(_ site: CallSite) { setSite(Layout.Slot.readCallSite, site) }
 
     private func get(_ field: Int) -> UInt64 { word(field).pointee.load(ordering: .acquiring) }
@@ -82,14 +80,15 @@ package struct Slot: @unchecked Sendable {
         SharedText.read(size: size) { word(field + $0).pointee.load(ordering: .relaxed) }
     }
 
+    private func site(_ field: Int) -> String? {
+        let (text, line) = text(field, Layout.Slot.callSiteSize)
+        return text.isEmpty ? nil : "\(text):\(line)"
+    }
+
     private func setSite(_ field: Int, _ site: CallSite) {
         SharedText.write(site, size: Layout.Slot.callSiteSize) {
             word(field + $0).pointee.store($1, ordering: .relaxed)
         }
-    }
-
-    private func setText(_ field: Int, _ size: Int, _ text: String, number: UInt32) {
-        SharedText.write(text, number: number, size: size) { word(field + $0).pointee.store($1, ordering: .relaxed) }
     }
 }
 

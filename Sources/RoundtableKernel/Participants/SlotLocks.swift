@@ -14,14 +14,6 @@ import Synchronization
 /// keep. The descriptor is opened when it is first needed, and lives as long as the object. A process that closes descriptors which it
 /// has not opened releases these locks: to other namespaces it looks dead, so it loses its slot, and claims another.
 final class SlotLocks: Sendable {
-    enum Claim: Equatable {
-        /// Another participant owns the slot.
-        case failed
-        case locked
-        /// The slot is claimed without a lock, because the system does not support such locks, or not on this file.
-        case unlocked
-    }
-
     private struct State {
         var descriptor: Int32 = -1
         var shimIndex: Int32 = -1
@@ -32,16 +24,11 @@ final class SlotLocks: Sendable {
     }
 
     private let path: String
-    private let identity: FileIdentity
-    private let isWritable: Bool
+    private let file: MappedFile
     private let state = Mutex(State())
 
     /// - parameter file: the mapping of the control block at `path`.
-    init(path: String, file: MappedFile) {
-        self.path = path
-        identity = file.identity
-        isWritable = file.isWritable
-    }
+    init(path: String, file: MappedFile) { (self.path, self.file) = (path, file) }
 
     deinit {
         state.withLock { state in
@@ -51,22 +38,24 @@ final class SlotLocks: Sendable {
         }
     }
 
-    /// Acquires the lock of a slot, and then claims the slot.
+    /// Acquires the lock of a slot, and then claims the slot (rule P9). In this order, the slot of a live owner that can lock is always locked.
     ///
     /// - parameter claim: writes the owner word, and returns whether `owner` owns the slot now.
-    func take(_ slot: Int, for owner: UInt64, claim: () -> Bool) -> Claim {
+    /// - returns: whether the slot is locked: it is not where the system does not support such locks, or not on this file. nil when another
+    ///   participant owns the slot.
+    func take(_ slot: Int, for owner: UInt64, claim: () -> Bool) -> Bool? {
         state.withLock { state in
-            guard isWritable, let descriptor = descriptor(&state),
+            guard file.isWritable, let descriptor = descriptor(&state),
                 let isTaken = try? System.lock(byte: Self.byte(slot), of: descriptor, path)
-            else { return claim() ? .unlocked : .failed }
-            guard isTaken else { return .failed }
+            else { return claim() ? false : nil }
+            guard isTaken else { return nil }
             guard claim() else {
                 // Another participant that uses this object may hold the lock.
                 if state.owners[slot] == nil { System.unlock(byte: Self.byte(slot), of: descriptor) }
-                return .failed
+                return nil
             }
             state.owners[slot] = owner
-            return .locked
+            return true
         }
     }
 
@@ -108,12 +97,12 @@ final class SlotLocks: Sendable {
     #if os(Linux)
         /// Opens the file; nil if it cannot be opened or has been replaced (rule L4).
         private func opened() -> Int32? {
-            guard (try? System.identity(ofFileAt: path)) == identity else { return nil }
-            let flags = (isWritable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK
+            guard (try? System.identity(ofFileAt: path)) == file.identity else { return nil }
+            let flags = (file.isWritable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK
             guard let descriptor = try? System.perform(.open, path, { open(path, flags) }) else { return nil }
             var status = stat()
             guard (try? System.perform(.fstat, path) { fstat(descriptor, &status) }) != nil,
-                FileIdentity(status) == identity
+                FileIdentity(status) == file.identity
             else {
                 // The new file may belong to a database, so its descriptor is not closed (rule G5).
                 return nil

@@ -29,13 +29,8 @@ package enum BootClock {
             guard sysctlbyname("kern.bootsessionuuid", &bytes, &size, nil, 0) == 0 else { return "" }
             return String(decoding: bytes[..<min(size, bytes.count)].prefix { $0 != 0 }, as: UTF8.self)
         #else
-            let descriptor = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC)
-            guard descriptor >= 0 else { return "" }
-            defer { close(descriptor) }
-            var bytes = [UInt8](repeating: 0, count: 64)
-            let count = read(descriptor, &bytes, bytes.count)
-            guard count > 0 else { return "" }
-            return String(decoding: bytes[..<count].prefix { $0 > 0x20 }, as: UTF8.self)
+            let text = TimeNamespace.text(of: "/proc/sys/kernel/random/boot_id") ?? ""
+            return String(text.prefix { $0 > " " })
         #endif
     }()
 }

@@ -76,11 +76,18 @@
             }
         }
 
-        /// Sleeps until the event that `arm` watches for happens.
-        package func wait() throws -> Outcome { try wait(timeout: nil) }
-
         /// Sleeps until the event that `arm` watches for happens, or the time is over.
-        package func wait(upTo time: Nanoseconds) throws -> Outcome { try wait(timeout: time) }
+        package func wait(upTo time: Nanoseconds? = nil) throws -> Outcome {
+            let waiting = try makeWaiting()
+            // A kqueue can be polled like any descriptor.
+            let (changed, interrupted) = try waitForInput(waiting.queue, waiting.interrupter, timeout: time)
+            if changed {
+                var event = Darwin.kevent()
+                var none = timespec()
+                try System.perform(.kqueue, path) { kevent(waiting.queue, nil, 0, &event, 1, &none) }
+            }
+            return interrupted ? .interrupted : changed ? .changed : .timedOut
+        }
 
         /// Sleeps for the given time even if the file changes. An interrupt ends the sleep or, if the system has no descriptors, takes
         /// effect at its end.
@@ -100,18 +107,6 @@
                 state.isInterrupted = true
                 state.waiting?.interrupter.interrupt()
             }
-        }
-
-        private func wait(timeout: Nanoseconds?) throws -> Outcome {
-            let waiting = try makeWaiting()
-            // A kqueue can be polled like any descriptor.
-            let (changed, interrupted) = try waitForInput(waiting.queue, waiting.interrupter, timeout: timeout)
-            if changed {
-                var event = Darwin.kevent()
-                var none = timespec()
-                try System.perform(.kqueue, path) { kevent(waiting.queue, nil, 0, &event, 1, &none) }
-            }
-            return interrupted ? .interrupted : changed ? .changed : .timedOut
         }
     }
 #endif

@@ -50,21 +50,16 @@
             return hadEvent
         }
 
-        /// Sleeps until the event that `arm` watches for happens.
-        package func wait() throws -> Outcome { wait(timeout: nil) }
-
         /// Sleeps until the event that `arm` watches for happens, or the time is over.
-        package func wait(upTo time: Nanoseconds) throws -> Outcome { wait(timeout: time) }
+        package func wait(upTo time: Nanoseconds? = nil) throws -> Outcome {
+            let contents = mailbox.wait(upTo: time)
+            return contents.isInterrupted ? .interrupted : contents.events != 0 ? .changed : .timedOut
+        }
 
         /// Sleeps for the given time even if the file changes. An interrupt ends the sleep.
         package func pause(_ time: Nanoseconds) -> Outcome { mailbox.pause(time) ? .interrupted : .timedOut }
 
         /// Ends the running wait and all later ones. Safe from any thread.
         package func interrupt() { mailbox.interrupt() }
-
-        private func wait(timeout: Nanoseconds?) -> Outcome {
-            let contents = mailbox.wait(upTo: timeout)
-            return contents.isInterrupted ? .interrupted : contents.events != 0 ? .changed : .timedOut
-        }
     }
 #endif

@@ -71,6 +71,13 @@ extension System {
         #endif
     }
 
+    /// The bytes of a block of the file system that holds `path`: it allocates no less for a part of a file.
+    package static func blockSize(ofFileSystemHolding path: String) throws -> Int {
+        var info = statvfs()
+        try perform(.statfs, path) { statvfs(path, &info) }
+        return Int(clamping: info.f_frsize)
+    }
+
     /// The group that a file gets which this process creates in a folder.
     package static func groupOfNewFiles(in folder: String) throws -> gid_t {
         guard let status = try status(ofFileAt: folder) else { return getegid() }

@@ -7,9 +7,6 @@ import Synchronization
 /// compared by device and inode number, without opening them. A database is registered while this object lives.
 package final class LockedFiles: Sendable {
     private static let databases = Mutex<[String: Int]>([:])
-    /// The files that SQLite locks.
-    private static let locked = ["", "-shm", "-journal"]
-    private static let all = locked + ["-wal", ControlBlock.ending]
     private let path: String
 
     package init(ofDatabaseAt path: String) {
@@ -30,10 +27,7 @@ package final class LockedFiles: Sendable {
         case locked
 
         fileprivate var endings: [String] {
-            switch self {
-            case .all: LockedFiles.all
-            case .locked: LockedFiles.locked
-            }
+            ["", "-shm", "-journal"] + (self == .all ? ["-wal", ControlBlock.ending] : [])
         }
     }
 
@@ -47,19 +41,14 @@ package final class LockedFiles: Sendable {
 
     /// Whether a file is part of a database.
     ///
-    /// - Parameters:
-    ///   - file: the identity of the file that was found at `path`.
-    ///   - other: a database that may be open in this process without being registered.
-    ///   - parts: the files of a database that are considered.
-    package static func look(
-        at path: String,
-        foundAs file: FileIdentity,
-        orOf other: String? = nil,
-        _ parts: Parts = .all
-    ) throws -> Finding {
-        try look(at: FilePlace(path), foundAs: file, orOf: other, parts)
+    /// - parameter file: the identity of the file that was found at `path`.
+    package static func look(at path: String, foundAs file: FileIdentity) throws -> Finding {
+        try look(at: FilePlace(path), foundAs: file, orOf: nil, .all)
     }
 
+    /// - Parameters:
+    ///   - other: a database that may be open in this process without being registered.
+    ///   - parts: the files of a database that are considered.
     static func look(
         at place: FilePlace,
         foundAs file: FileIdentity,
@@ -102,8 +91,6 @@ package final class LockedFiles: Sendable {
 package struct LockedFileError: Error, Equatable, CustomStringConvertible {
     package let path: String
     package let database: String
-
-    package init(path: String, database: String) { (self.path, self.database) = (path, database) }
 
     package var description: String {
         "\(path): is a file of the database \(database), which only SQLite may open"

@@ -1,7 +1,6 @@
 #if canImport(Darwin)
     import Darwin
 #else
-    import CRoundtableShims
     import Glibc
 #endif
 
@@ -31,7 +30,8 @@ package final class OpenFolder: Sendable {
 
     // O_PATH needs no permission to read the folder. Not all versions of Apple's systems have such a flag.
     #if os(Linux)
-        private static let flags = rt_open_path_flag() | O_DIRECTORY | O_CLOEXEC
+        // The number is that of <fcntl.h>, which Swift's Glibc module leaves out.
+        private static let flags = 0o10_000_000 | O_DIRECTORY | O_CLOEXEC
     #else
         private static let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC
     #endif

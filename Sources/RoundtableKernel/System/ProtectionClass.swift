@@ -1,7 +1,7 @@
 import Synchronization
 
-/// When a file can be read, with the numbers of Apple's kernel (`sys/content_protection.h`). The order is by access: a higher class allows
-/// more of it.
+/// When a file can be read, with the numbers of Apple's kernel (`sys/content_protection.h`). The cases are in the order of access: a later class
+/// allows more of it.
 package enum ProtectionClass: UInt32, Comparable, Sendable, CaseIterable {
     /// Class A: the file can be read while the device is unlocked.
     case complete = 1
@@ -29,16 +29,8 @@ package enum ProtectionClass: UInt32, Comparable, Sendable, CaseIterable {
         }
     }
 
-    package static func < (left: Self, right: Self) -> Bool { left.access < right.access }
-
-    private var access: Int {
-        switch self {
-        case .complete: 0
-        case .unlessOpen: 1
-        case .untilInactive: 2
-        case .untilFirstUnlock: 3
-        case .none: 4
-        }
+    package static func < (left: Self, right: Self) -> Bool {
+        left != right && allCases.first { $0 == left || $0 == right } == left
     }
 }
 

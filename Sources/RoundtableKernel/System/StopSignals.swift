@@ -6,6 +6,11 @@ import CRoundtableShims
     import Glibc
 #endif
 
+extension System {
+    /// Whether this process ignores a signal. It inherits that from the program that started it.
+    package static func ignoresSignal(_ number: Int32) -> Bool { rt_signal_is_ignored(number) != 0 }
+}
+
 /// Handles the signals that stop a process and can be handled: SIGTSTP (Ctrl-Z), SIGTTIN and SIGTTOU (a background job that uses the
 /// terminal). It also handles SIGCONT, which resumes the process.
 ///

@@ -30,25 +30,20 @@ package struct Fault: Sendable, Equatable, Codable {
     package var effect: Effect
     package var skipping: Int
     package var times: Int
+}
 
+extension Fault {
     package init(_ call: SystemCall, errno: Int32, skipping: Int = 0, times: Int = .max) {
-        self.init(call, effect: .errno(errno), skipping: skipping, times: times)
+        self.init(call: call, effect: .errno(errno), skipping: skipping, times: times)
     }
 
     package init(_ call: SystemCall, returning value: Int64, skipping: Int = 0, times: Int = .max) {
-        self.init(call, effect: .value(value), skipping: skipping, times: times)
+        self.init(call: call, effect: .value(value), skipping: skipping, times: times)
     }
 
     /// Hides what a call would show, as a sandbox does: where it would succeed, it fails with `errno`.
     package static func hiding(_ call: SystemCall, errno: Int32) -> Fault {
-        Fault(call, effect: .hiding(errno), skipping: 0, times: .max)
-    }
-
-    private init(_ call: SystemCall, effect: Effect, skipping: Int, times: Int) {
-        self.call = call
-        self.effect = effect
-        self.skipping = skipping
-        self.times = times
+        Fault(call: call, effect: .hiding(errno), skipping: 0, times: .max)
     }
 }
 

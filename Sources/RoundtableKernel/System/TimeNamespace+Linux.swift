@@ -54,7 +54,8 @@
             return stat(path, &status) == 0 ? status.st_ino : nil
         }
 
-        private static func text(of path: String) -> String? {
+        /// The first 256 bytes of a file of `/proc`, not by way of `System`.
+        static func text(of path: String) -> String? {
             let descriptor = open(path, O_RDONLY | O_CLOEXEC)
             guard descriptor >= 0 else { return nil }
             defer { close(descriptor) }

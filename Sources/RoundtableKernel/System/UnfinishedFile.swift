@@ -44,15 +44,6 @@ package enum UnfinishedFile {
     ///
     /// - returns: the number of files removed.
     @discardableResult
-    package static func removeAbandoned(in folder: String, _ prefix: String) throws -> Int {
-        let folder = try OpenFolder.ifThere(at: folder, followingLinks: true)
-        return try folder.map { try removeAbandoned(in: $0, prefix) } ?? 0
-    }
-
-    /// Removes the unfinished files of dead writers from an open folder.
-    ///
-    /// - returns: the number of files removed.
-    @discardableResult
     package static func removeAbandoned(in folder: OpenFolder, _ prefix: String) throws -> Int {
         var removed = 0
         for name in try abandoned(in: folder, prefix) where try folder.status(ofFile: name)?.isFolder == false {

@@ -8,11 +8,8 @@
     // the subscribers watch again. A watch of a `-wal` ends with its first event, for all. A child of `fork` has an instance of its own.
     // Without an instance or a watch (`EMFILE`, `ENOSPC`), each subscriber looks every 250 ms (N3, V6, X14), and `doctor` reports it.
 
-    /// The one inotify(7) instance of this process, and the thread that reads it. All `FileWatch`es and `FolderWatch`es share it,
+    /// The one inotify(7) instance of this process, and the thread that reads it (rule N9). All `FileWatch`es and `FolderWatch`es share it,
     /// because most systems allow a user 128 instances only.
-    ///
-    /// The instance is opened for the first watch and closed after the last. inotify has one watch for each inode, whatever paths
-    /// lead to it. So subscribers share watches here too, and each one receives the events that it asked for.
     final class WatchHub: Sendable {
         private struct Subscription {
             let mailbox: WatchMailbox

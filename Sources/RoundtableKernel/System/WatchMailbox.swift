@@ -10,33 +10,22 @@
         }
 
         private let contents = Mutex(Contents())
-        /// The number of deliveries. The waiting thread sleeps on it.
-        ///
-        /// nonisolated(unsafe): the pointer is set once, and freed when the last reference to this object ends.
-        nonisolated(unsafe) private let count: UnsafeMutablePointer<Atomic<UInt32>>
+        /// Signaled with the first pending event, and with an interrupt. The waiting thread looks before it sleeps, so a signal that is left
+        /// costs it one more look.
+        private let changed = MonotonicSemaphore()
 
-        /// The pause after a failed futex wait, in ns. It keeps the waiting thread from spinning.
-        private static let pauseAfterFailure: Nanoseconds = 10_000_000
-
-        init() {
-            count = .allocate(capacity: 1)
-            count.initialize(to: Atomic(0))
+        func tell(_ events: UInt32) {
+            let isFirst = contents.withLock { contents in
+                defer { contents.events |= events }
+                return contents.events == 0
+            }
+            if isFirst { changed.signal() }
         }
-
-        deinit {
-            count.deinitialize(count: 1)
-            count.deallocate()
-        }
-
-        func tell(_ events: UInt32) { change { $0.events |= events } }
 
         /// Ends the running wait, and all later ones.
-        func interrupt() { change { $0.isInterrupted = true } }
-
-        private func change(_ body: (inout Contents) -> Void) {
-            contents.withLock { body(&$0) }
-            count.pointee.wrappingAdd(1, ordering: .sequentiallyConsistent)
-            Futex.wake(count, all: true)
+        func interrupt() {
+            contents.withLock { $0.isInterrupted = true }
+            changed.signal()
         }
 
         /// Returns the pending events and clears them.
@@ -63,16 +52,11 @@
         }
 
         private func sleep<T>(upTo time: Nanoseconds?, until found: () -> T?) -> T? {
-            let end = time.map { MonotonicClock.now.addingSaturating($0) }
-            while true {
-                let seen = count.pointee.load(ordering: .sequentiallyConsistent)
+            let end = time.map { MonotonicClock.now.addingSaturating($0) } ?? .max
+            repeat {
                 if let found = found() { return found }
-                let rest = end.map { $0.subtractingSaturating(MonotonicClock.now) } ?? .max
-                if rest == 0 { return nil }
-                if case .failed = Futex.wait(on: count, while: seen, timeout: rest) {
-                    MonotonicClock.sleep(min(rest, Self.pauseAfterFailure))
-                }
-            }
+            } while changed.wait(until: end)
+            return found()
         }
     }
 #endif

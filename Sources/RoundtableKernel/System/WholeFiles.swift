@@ -52,10 +52,6 @@ extension System {
     }
 
     /// Renames a file, and replaces a file that has the new name.
-    package static func renameFile(at path: String, to newPath: String) throws {
-        try renameFile(at: FilePlace(path), to: FilePlace(newPath))
-    }
-
     static func renameFile(at place: FilePlace, to new: FilePlace) throws {
         try perform(.rename, place.path) { renameat(place.folder, place.name, new.folder, new.name) }
     }
@@ -63,10 +59,6 @@ extension System {
     /// Renames a file to a name that must be unused. If the process dies in between, the file has both names.
     ///
     /// - throws: `EEXIST` when the name is in use.
-    package static func renameFile(at path: String, toUnused newPath: String) throws {
-        try renameFile(at: FilePlace(path), toUnused: FilePlace(newPath))
-    }
-
     static func renameFile(at place: FilePlace, toUnused new: FilePlace) throws {
         try perform(.link, new.path) { linkat(place.folder, place.name, new.folder, new.name, 0) }
         removeIfPossible(place)
@@ -101,13 +93,6 @@ extension System {
             if error.isAlreadyThere { return false }
             throw error
         }
-    }
-
-    /// Waits until the names in a folder are on the disk.
-    package static func syncFolder(at path: String) throws {
-        let descriptor = try perform(.open, path) { open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
-        defer { close(descriptor) }
-        try sync(descriptor, path)
     }
 
     /// Waits until the contents of a file are on the disk. This opens the file, so it must not be one that SQLite locks (rule G5).

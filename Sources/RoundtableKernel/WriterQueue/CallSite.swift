@@ -1,5 +1,5 @@
 /// A place in the code, for errors and `status`.
-package struct CallSite: Sendable {
+package struct CallSite: Equatable, Sendable {
     package let file: StaticString
     package let line: UInt
 
@@ -12,14 +12,8 @@ package struct CallSite: Sendable {
     package static let unknown = CallSite("", 0)
 
     /// Whether both are the same literal. Comparing addresses is cheaper than comparing text; a false "no" only costs a redundant write.
-    func isSame(as other: CallSite) -> Bool {
-        guard file.hasPointerRepresentation, other.file.hasPointerRepresentation else { return false }
-        return file.utf8Start == other.file.utf8Start && line == other.line
-    }
-
-    /// Whether both are unknown, or the same literal.
-    package static func areSame(_ one: CallSite?, _ other: CallSite?) -> Bool {
-        guard let one, let other else { return one == nil && other == nil }
-        return one.isSame(as: other)
+    package static func == (one: CallSite, other: CallSite) -> Bool {
+        guard one.file.hasPointerRepresentation, other.file.hasPointerRepresentation else { return false }
+        return one.file.utf8Start == other.file.utf8Start && one.line == other.line
     }
 }

@@ -146,13 +146,6 @@ package struct TurnMachine: Hashable, Sendable {
         if case .lingering = state { true } else { false }
     }
 
-    package var isAtRest: Bool {
-        switch state {
-        case .idle, .lingering, .holding: true
-        default: false
-        }
-    }
-
     /// Returns the next action after `event`.
     package mutating func next(_ event: Event) -> Action {
         if let action = nextOfGivingUp(event) ?? nextOfApproaching(event) ?? nextOfQueueing(event) { return action }

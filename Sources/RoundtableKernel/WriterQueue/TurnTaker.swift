@@ -6,7 +6,7 @@ import Synchronization
 package final class TurnTaker {
     package enum Outcome: Equatable, Sendable {
         case acquired, timedOut, cancelled
-        /// The control block became unusable during the wait (rule L3).
+        /// There is no usable control block, or none any more (rule L3). The caller goes to SQLite immediately.
         case uncoordinated
     }
 
@@ -206,8 +206,7 @@ package final class TurnTaker {
             return .done
         case .dequeue:
             isWithdrawn = slot.ticket.pointee.load(ordering: .relaxed) != lastTicket
-            slot.ticket.pointee.store(0, ordering: .sequentiallyConsistent)
-            block.lowerWaitingBit(slot.index)
+            block.leaveQueue(slot)
             return .done
         case .evict(let waiter):
             block.evict(waiter)

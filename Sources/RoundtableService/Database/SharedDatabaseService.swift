@@ -67,12 +67,11 @@
             database.reporter.removeSystemLog()
             if tracing { database.tracing.set(ServiceTracer(database)) }
             defer { database.tracing.set(nil) }
-            let log = EventLog(logger)
             // The sequence exists before any event that this run may cause.
             let events = database.events
-            let logging = Task { [metrics] in
+            let logging = Task { [logger, metrics] in
                 for await event in events {
-                    log.note(event)
+                    logger.log(event)
                     metrics?.count(event)
                 }
             }
@@ -97,7 +96,7 @@
         }
 
         private func close() async -> SharedDatabaseServiceError? {
-            let metadata: Logger.Metadata = EventLog.metadata(path: database.path, author: database.author)
+            let metadata: Logger.Metadata = Logger.metadata(path: database.path, author: database.author)
             database.refuseNewWrites()
             logger.info("closing the database: writes that run have \(grace) to end", metadata: metadata)
             let draining = await offThread { [database, grace] in database.drain(within: grace) }

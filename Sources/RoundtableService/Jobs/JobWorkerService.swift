@@ -109,7 +109,7 @@
                     try await queue.run(
                         in: database,
                         workers: workers,
-                        clock: .system,
+                        clock: { .now },
                         stop: stop,
                         report: { [metrics] report in
                             metrics?.record(report)

@@ -6,6 +6,12 @@
     /// Foundation has another type of this name.
     typealias DurationTimer = CoreMetrics.Timer
 
+    extension DurationTimer {
+        convenience init(_ label: String, _ dimensions: [(String, String)], _ factory: any MetricsFactory) {
+            self.init(label: label, dimensions: dimensions, preferredDisplayUnit: .seconds, factory: factory)
+        }
+    }
+
     /// The metrics of the workers of one queue.
     final class JobMetrics: Sendable {
         private let factory: any MetricsFactory
@@ -20,12 +26,8 @@
             let dimensions = ServiceMetrics.dimensions(path: path) + [("roundtable.queue", queue)]
             self.dimensions = dimensions
             func timer(_ outcome: String) -> DurationTimer {
-                DurationTimer(
-                    label: "roundtable.job.attempt.duration",
-                    dimensions: dimensions + [("roundtable.outcome", outcome)],
-                    preferredDisplayUnit: .seconds,
-                    factory: factory
-                )
+                let dimensions = dimensions + [("roundtable.outcome", outcome)]
+                return DurationTimer("roundtable.job.attempt.duration", dimensions, factory)
             }
             completed = timer("returned")
             failed = timer("threw")

@@ -27,12 +27,7 @@
             dimensions = Self.dimensions(path: database.path)
             reads = OperationTimers("read", dimensions, factory)
             writes = OperationTimers("write", dimensions, factory)
-            waits = DurationTimer(
-                label: "roundtable.turn.wait.duration",
-                dimensions: dimensions,
-                preferredDisplayUnit: .seconds,
-                factory: factory
-            )
+            waits = DurationTimer("roundtable.turn.wait.duration", dimensions, factory)
             commits = Counter(label: "roundtable.commits", dimensions: dimensions, factory: factory)
         }
 
@@ -100,7 +95,7 @@
             }
 
             let participants = database.participants
-            for liveness in SharingProcess.Liveness.allNames {
+            for liveness in ["alive", "stopped", "dead", "unknown"] {
                 let count = participants.count { $0.liveness.rawValue == liveness }
                 set("roundtable.participants", count, [("roundtable.liveness", liveness)])
             }
@@ -134,17 +129,10 @@
         private let failures: [Int32: DurationTimer]
         private let others: DurationTimer
 
-        private static let label = "db.client.operation.duration"
-
         init(_ operation: String, _ dimensions: [(String, String)], _ factory: any MetricsFactory) {
             let dimensions = dimensions + [("db.operation.name", operation)]
             func timer(_ more: [(String, String)] = []) -> DurationTimer {
-                DurationTimer(
-                    label: Self.label,
-                    dimensions: dimensions + more,
-                    preferredDisplayUnit: .seconds,
-                    factory: factory
-                )
+                DurationTimer("db.client.operation.duration", dimensions + more, factory)
             }
             successes = timer()
             var failures: [Int32: DurationTimer] = [:]
@@ -161,9 +149,5 @@
             let timer = code.flatMap { failures[$0] } ?? others
             timer.recordNanoseconds(Int64(clamping: duration))
         }
-    }
-
-    extension SharingProcess.Liveness {
-        fileprivate static let allNames = ["alive", "stopped", "dead", "unknown"]
     }
 #endif

@@ -36,9 +36,10 @@ import Testing
             sqlite3_prepare_v2(db.sqliteConnection, "SELECT 1", -1, &statement, nil)
             return statement.map { UInt(bitPattern: $0) }
         }
-        closings.begin(queue, .observation) { _ in }
-        let held = HeldConnection(use: .observation, isByStatement: true)
-        try await eventually("it cannot close") { closings.step() == [held] }
+        let isPrepared = Shared(false)
+        closings.begin(queue, .observation) { _ in isPrepared.change { $0 = true } }
+        try await eventually("it is prepared") { isPrepared.value }
+        #expect(closings.step() == [HeldConnection(use: .observation)])
         sqlite3_finalize(OpaquePointer(bitPattern: try #require(statement)))
         #expect(closings.step() == [])
         #expect(closings.isEmpty)

@@ -52,10 +52,10 @@ import Testing
         let held = try takeIdle()
         let task = Task(executorPreference: executor) { [db] in try await access.run(db) }
         defer { executor.resume() }
-        try await eventually("the task waits") { db.readers.waitingCount == 1 }
+        try await eventually("the task waits") { db.readers.counts.waiting == 1 }
         executor.halt()
         let read = BlockingRead(db)
-        try await eventually("the blocking read waits, too") { db.readers.waitingCount == 2 }
+        try await eventually("the blocking read waits, too") { db.readers.counts.waiting == 2 }
         db.readers.give(held)
         try await eventually("the blocking read ends") { read.hasEnded }
         executor.resume()
@@ -83,7 +83,7 @@ import Testing
         _ = db.park(until: MonotonicClock.now + 5_000_000_000)
         let task = Task(executorPreference: executor) { [db] in try await db.makeSnapshot().close() }
         defer { executor.resume() }
-        try await eventually("the task waits") { db.readers.waitingCount == 1 }
+        try await eventually("the task waits") { db.readers.counts.waiting == 1 }
         executor.halt()
         db.unpark()
         let read = BlockingRead(db)

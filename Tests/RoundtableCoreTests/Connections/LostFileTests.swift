@@ -436,7 +436,7 @@ import Testing
         let db = try world.open()
         var statement: Statement? = try db.write { try $0.makeStatement(sql: "DELETE FROM player WHERE id = -1") }
         let held = db.park(until: MonotonicClock.now + 300_000_000)
-        #expect(held == [HeldConnection(use: .writing, isByStatement: true)])
+        #expect(held == [HeldConnection(use: .writing)])
         db.unpark()
         try Damage.walRemoved.make(world.url.path)
         Self.afterTheLook()

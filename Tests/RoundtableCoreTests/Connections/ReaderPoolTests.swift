@@ -120,7 +120,7 @@ import Testing
             }
         }
         try await eventually("the late one waits, or has overtaken") {
-            pool.waitingCount == 2 || !order.value.isEmpty
+            pool.counts.waiting == 2 || !order.value.isEmpty
         }
         #expect(order.value == [], "the barrier waits for the held read, and the late read for the barrier")
         pool.give(held)

@@ -82,24 +82,26 @@ private final class PlayedProtectionClasses: Sendable {
     /// If no class was requested, the class of the database applies to its companions, and the database is left alone.
     @Test(arguments: ProtectionClass.allCases)
     func companionsFollowTheDatabase(own: ProtectionClass) {
-        let files = FileProtection(present: [.database: own, .wal: .none, .shm: .complete, .coord: .complete])
-        let changes = files.changes(to: nil)
-        #expect(changes[.database] == nil)
-        #expect(changes[.wal, default: .none] == own)
+        let files: [String: ProtectionClass] = [
+            "": own, "-wal": .none, "-shm": .complete, ControlBlock.ending: .complete,
+        ]
+        let changes = FileProtection.changes(files, to: nil)
+        #expect(changes[""] == nil)
+        #expect(changes["-wal", default: .none] == own)
         // They are mapped: a page of a stricter class would fault while the device is locked.
-        #expect(changes[.shm] == max(own, .untilFirstUnlock))
-        #expect(changes[.coord] == max(own, .untilFirstUnlock))
+        #expect(changes["-shm"] == max(own, .untilFirstUnlock))
+        #expect(changes[ControlBlock.ending] == max(own, .untilFirstUnlock))
     }
 
     @Test(arguments: ProtectionClass.allCases, ProtectionClass.allCases)
     func allGetWhatWasAskedFor(wanted: ProtectionClass, current: ProtectionClass) {
-        let files = FileProtection(present: [.database: current, .wal: current, .shm: current, .coord: current])
-        let changes = files.changes(to: wanted)
-        for member in [FileProtection.Member.database, .wal] {
-            #expect(changes[member] == (current == wanted ? nil : wanted))
+        let files = ["": current, "-wal": current, "-shm": current, ControlBlock.ending: current]
+        let changes = FileProtection.changes(files, to: wanted)
+        for ending in ["", "-wal"] {
+            #expect(changes[ending] == (current == wanted ? nil : wanted))
         }
-        for member in [FileProtection.Member.shm, .coord] {
-            #expect(changes[member, default: current] == max(wanted, .untilFirstUnlock))
+        for ending in ["-shm", ControlBlock.ending] {
+            #expect(changes[ending, default: current] == max(wanted, .untilFirstUnlock))
         }
     }
 
@@ -189,9 +191,9 @@ private final class PlayedProtectionClasses: Sendable {
 
     /// Files that are missing, or whose class is unknown, are not touched: on a Mac, in the simulator, for a file that SQLite has not made yet.
     @Test func whatIsNotThere() {
-        #expect(FileProtection(present: [:]).changes(to: .complete).isEmpty)
-        #expect(FileProtection(present: [.wal: .none]).changes(to: nil).isEmpty)
-        #expect(FileProtection(present: [.database: .none]).changes(to: .complete) == [.database: .complete])
+        #expect(FileProtection.changes([:], to: .complete).isEmpty)
+        #expect(FileProtection.changes(["-wal": .none], to: nil).isEmpty)
+        #expect(FileProtection.changes(["": .none], to: .complete) == ["": .complete])
     }
 
     @Test func theGroupThatIsMissingIsNamed() {

@@ -23,15 +23,12 @@
         /// Creates it, with a row that is in the database file and, if asked, one in `-wal`; then locks the folder.
         private func create(mode: String, keeping suffixes: [String] = [], rowInWAL: Bool = false) throws {
             var configuration = Configuration()
-            configuration.prepareDatabase { db in try db.keepWalFiles() }
+            configuration.prepareDatabase { db in try db.leaveWalFilesWhenClosed() }
             let queue = try DatabaseQueue(path: url.path, configuration: configuration)
             try queue.writeWithoutTransaction { db in
                 try db.execute(sql: "PRAGMA journal_mode = \(mode); CREATE TABLE t (a); INSERT INTO t VALUES (1)")
                 if mode == "WAL" { try db.checkpoint(.truncate) }
-                if rowInWAL {
-                    try db.setCheckpointOnClose(false)
-                    try db.execute(sql: "INSERT INTO t VALUES (10)")
-                }
+                if rowInWAL { try db.execute(sql: "INSERT INTO t VALUES (10)") }
             }
             try queue.close()
             for suffix in ["-wal", "-shm"] where !suffixes.contains(suffix) {

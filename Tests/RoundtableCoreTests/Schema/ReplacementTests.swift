@@ -331,7 +331,7 @@ extension SharedDatabase {
     fileprivate func blockingReplaceContent(with source: URL) throws { try replaceContent(with: source) }
 
     fileprivate var commitCounter: UInt32? {
-        writeWithoutTransaction { WalIndex($0)?.commitCounter?.value }
+        writeWithoutTransaction { WalIndex($0)?.commitCounter }
     }
 
     fileprivate func text(_ sql: String) throws -> String? { try read { try String.fetchOne($0, sql: sql) } }

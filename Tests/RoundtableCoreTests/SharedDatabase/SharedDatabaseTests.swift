@@ -196,7 +196,7 @@ private final class Gauge: Sendable {
                     }
                 }
             }
-            try await eventually("17 reads and 17 barriers wait") { db.readers.waitingCount == 34 }
+            try await eventually("17 reads and 17 barriers wait") { db.readers.counts.waiting == 34 }
             #expect(running.now == 3)
             mayEnd.change { $0 = true }
             try await group.waitForAll()

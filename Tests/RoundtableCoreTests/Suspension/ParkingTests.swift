@@ -199,10 +199,10 @@ import Testing
         let db = try open()
         try add("A", to: db)
         var statement: Statement? = try db.write { try $0.makeStatement(sql: "DELETE FROM player WHERE id = -1") }
-        #expect(await park(db, milliseconds: 500) == [HeldConnection(use: .writing, isByStatement: true)])
+        #expect(await park(db, milliseconds: 500) == [HeldConnection(use: .writing)])
         db.unpark()
         try add("B", to: db)
-        #expect(await park(db, milliseconds: 500) == [HeldConnection(use: .writing, isByStatement: true)])
+        #expect(await park(db, milliseconds: 500) == [HeldConnection(use: .writing)])
         statement = nil
         #expect(statement == nil)
         #expect(await park(db) == [])
@@ -218,7 +218,7 @@ import Testing
         try add("A", to: db)
         #expect(await park(db) == [])
         let waiting = Task { try await db.read(Player.fetchCount) }
-        try await eventually("waits") { db.readers.waitingCount > 0 }
+        try await eventually("waits") { db.readers.counts.waiting > 0 }
         try db.close()
         await #expect { try await waiting.value } throws: { ($0 as? DatabaseError)?.resultCode == .SQLITE_MISUSE }
         db.unpark()

@@ -55,7 +55,7 @@ import Testing
     }
 
     @Test func aDeadLetterHasNoFile() {
-        var batch = OutboxBatch([PendingCommand(source: .deadLetter, command: .model("x"))])
+        var batch = OutboxBatch([PendingCommand(file: nil, command: .model("x"))])
         #expect(text(batch.next()) == "decide x")
     }
 

@@ -360,6 +360,6 @@ extension CommandFile {
 extension PendingCommand {
     static func model(_ sender: String, _ number: Int = 1, bytes: Int = 0) -> PendingCommand {
         let command = CommandFile.model(sender, number, bytes: bytes)
-        return PendingCommand(source: .file(.model(sender, UInt64(number))), command: command)
+        return PendingCommand(file: .model(sender, UInt64(number)), command: command)
     }
 }

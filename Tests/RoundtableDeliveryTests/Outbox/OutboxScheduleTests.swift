@@ -222,7 +222,7 @@ import Testing
         schedule.decided([.applied], at: 0)
         #expect(next() == "withdraw 1" && next() == "answer 1" && next() == "decide ya")
         schedule.batchFailed(
-            .command(.init(source: .deadLetter, command: letters[1].command), reason: ModelError(), isInterrupted: true)
+            .command(.init(file: nil, command: letters[1].command), reason: ModelError(), isInterrupted: true)
         )
         #expect(next().hasPrefix("throw"))
         begin([("a", 1)], .init(due: letters, areAll: false))

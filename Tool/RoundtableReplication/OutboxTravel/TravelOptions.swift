@@ -49,11 +49,7 @@ struct TravelOptions: ParsableArguments {
         let version = try program.requireVersion()
         let folder = try Self.folder(others.resolved(path))
         try others.check(OpenFolder.ifThere(at: folder.path) ?? OpenFolder(at: folder.parent))
-        do {
-            try folder.make()
-        } catch let error as SystemError {
-            throw OutboxError(error, folder: folder.path)
-        }
+        try folder.translating { try folder.make() }
         try Self.check(direction, folder)
         let supervisor = TravelSupervisor()
         let signals = EndingSignals { _ in

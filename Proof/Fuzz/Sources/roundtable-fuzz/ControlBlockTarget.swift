@@ -55,7 +55,8 @@ enum ControlBlockTarget: FuzzTarget {
             publisher.reserve(counter: UInt32(number), tables: tables, now: now)
             publisher.settle(.committed)
         }
-        members[1].show(OldestRead(since: now, mark: WalMark(frames: 3, salt: 9)), at: CallSite(#fileID, 7))
+        members[1].slot.setReadCallSite(CallSite(#fileID, 7))
+        members[1].slot.show(OldestRead(since: now, mark: WalMark(frames: 3, salt: 9)))
         _ = members[1].takeCheckpointing(at: now)
         block.setWalSample(.init(time: now, mark: WalMark(frames: 8, salt: 9)))
         block.setCheckpointFailure(.init(time: now, code: 10, owner: members[0].owner))
@@ -246,9 +247,11 @@ enum ControlBlockTarget: FuzzTarget {
             require(block.checkpointer == participant.owner, "another is the checkpointer")
             participant.giveCheckpointingUp()
         }
-        participant.show(OldestRead(since: now, mark: WalMark(frames: 1, salt: 2)), at: nil)
-        if participant.isSeated { require(participant.slot.oldestRead?.since == now, "another read is shown") }
-        participant.show(nil)
+        guard participant.isSeated else { return }
+        participant.slot.setReadCallSite(.unknown)
+        participant.slot.show(OldestRead(since: now, mark: WalMark(frames: 1, salt: 2)))
+        require(participant.slot.oldestRead?.since == now, "another read is shown")
+        participant.slot.hideRead()
     }
 }
 

@@ -20,14 +20,14 @@ public struct FileSaltStore: SaltStore {
         guard let salt = Salt(salt) else {
             throw SaltFileError("a salt has \(Salt.size) bytes, and this one \(salt.count)")
         }
-        let path = Self.path(url)
-        let unfinished = UnfinishedFile.name(path)
+        let (folder, name) = (try Self.folder(url), url.lastPathComponent + Self.suffix)
+        let unfinished = UnfinishedFile.name(name)
         // The file is synced before it gets its name, and its name is synced before the database is created.
-        try System.makeFile(at: unfinished, Self.file(salt), isDurable: true)
+        try folder.makeFile(unfinished, Self.file(salt), access: nil, isDurable: true)
         do {
-            try System.renameFile(at: unfinished, toUnused: path)
+            try folder.renameFile(unfinished, toUnused: name, in: folder)
         } catch let error as SystemError {
-            System.removeIfPossible(unfinished)
+            folder.removeIfPossible(unfinished)
             guard error.isAlreadyThere else { throw error }
         }
         try Self.settle(url)
@@ -40,8 +40,8 @@ public struct FileSaltStore: SaltStore {
     /// Syncs the folder, because the creator of the salt file may have died before it did, and removes files that dead creators left
     /// behind.
     static func settle(_ url: URL) throws {
-        let folder = url.deletingLastPathComponent().path
-        try System.syncFolder(at: folder)
+        let folder = try folder(url)
+        try folder.sync()
         _ = try? UnfinishedFile.removeAbandoned(in: folder, url.lastPathComponent + suffix)
     }
 
@@ -50,6 +50,10 @@ public struct FileSaltStore: SaltStore {
     package static let suffix = "-salt"
 
     private static func path(_ url: URL) -> String { url.path + suffix }
+
+    private static func folder(_ url: URL) throws -> OpenFolder {
+        try OpenFolder(at: url.deletingLastPathComponent().path, followingLinks: true)
+    }
 }
 
 extension SaltStore where Self == FileSaltStore {

@@ -7,23 +7,17 @@ struct Keying: Sendable {
     let path: String
     let key: DatabaseEncryption.Key
     let salt: Salt
+}
 
-    init(path: String, key: DatabaseEncryption.Key, salt: Salt) {
-        self.path = path
-        self.key = key
-        self.salt = salt
-    }
-
+extension Keying {
     /// - parameter mayCreate: whether to create a salt for a database that does not exist yet.
     /// - returns: nil for a database that does not exist and has no salt, if `mayCreate` is false.
     /// - throws: ``EncryptionError``.
     init?(_ encryption: DatabaseEncryption, of file: DatabaseFile, mayCreate: Bool) throws {
         try SQLCipher.check(path: file.path)
-        path = file.path
-        key = encryption.key
         let place = SaltPlace(store: encryption.salt, path: file.path)
         guard let salt = try place.settledSalt(mayCreate: mayCreate) else { return nil }
-        self.salt = salt
+        self.init(path: file.path, key: encryption.key, salt: salt)
     }
 
     /// The key in the form that SQLCipher takes. Calls the key's provider.

@@ -32,6 +32,16 @@ extension Database {
         if sqlite3_errcode(sqliteConnection) == SQLITE_PROTOCOL { throw DatabaseError(lastErrorOf: self) }
     }
 
+    /// A statement that lives as long as the connection, outside of GRDB's caches. The caller finalizes it.
+    func prepareRaw(_ sql: String) throws -> OpaquePointer? {
+        var statement: OpaquePointer?
+        let flags = UInt32(SQLITE_PREPARE_PERSISTENT)
+        guard sqlite3_prepare_v3(sqliteConnection, sql, -1, flags, &statement, nil) == SQLITE_OK else {
+            throw DatabaseError(lastErrorOf: self)
+        }
+        return statement
+    }
+
     /// Whether the schema that this connection has read last names a table. The table may have been dropped or created since.
     package func knowsTable(_ name: String) -> Bool {
         sqlite3_table_column_metadata(sqliteConnection, "main", name, nil, nil, nil, nil, nil, nil) == SQLITE_OK

@@ -33,6 +33,10 @@ extension String {
 }
 
 extension Database {
+    /// Whether other databases are attached to this connection, besides its own and the temporary one, which are the first two. No statement
+    /// is needed for that.
+    package var hasAttachedDatabases: Bool { sqliteConnection.map { sqlite3_db_name($0, 2) != nil } ?? false }
+
     /// The path of the main database; empty for a database in memory.
     package var filePath: String { sqlite3_db_filename(sqliteConnection, "main").map { String(cString: $0) } ?? "" }
 }

@@ -133,7 +133,7 @@ extension DatabaseError {
 
     /// This error of a commit, if the disk is full or fails, and other databases are attached.
     func namingAttached(_ db: Database) -> DatabaseError {
-        guard isNoRoom || resultCode == .SQLITE_IOERR, (try? db.hasAttachedDatabases) == true else { return self }
+        guard isNoRoom || resultCode == .SQLITE_IOERR, db.hasAttachedDatabases else { return self }
         return saying(
             """
             \(plainMessage), on the disk of \(db.filePath) or of a database that is attached to it. If this transaction has written several of \

@@ -58,14 +58,14 @@ struct LockHolder {
 
     /// - parameter waited: how long the caller has waited, in nanoseconds; nil when that is not known.
     func description(waited: Nanoseconds? = nil) -> String {
-        let waiting = waited.map { "; waited \(Self.seconds($0))" } ?? ""
+        let waiting = waited.map { "; waited \((Double($0) / 1e9).seconds)" } ?? ""
         switch party {
         case .participant(let holder):
             let name =
                 holder.isProcess(Self.ownPID) ? "'\(holder.author)' (pid \(holder.pid), this process)" : holder.name
             var text = "\(name) "
             if let writing = holder.writing {
-                text += "has been writing for \(Self.seconds(writing))"
+                text += "has been writing for \((Double(writing) / 1e9).seconds)"
                 if let callSite = holder.callSite { text += ", since \(callSite)" }
             } else {
                 text += "holds the write lock"
@@ -101,8 +101,4 @@ struct LockHolder {
     private static var ownPID: Int32 { ProcessIdentity.current.pid }
 
     private static func quoted(_ name: String?) -> String { name.map { "'\($0)' " } ?? "" }
-
-    static func seconds(_ time: Nanoseconds) -> String {
-        String(format: "%.1f s", Double(time) / 1e9)
-    }
 }

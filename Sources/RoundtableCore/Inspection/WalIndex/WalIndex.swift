@@ -3,27 +3,11 @@ import GRDBSQLite
 import RoundtableKernel
 import Synchronization
 
-/// The number of commits to a database, by any process (field `iChange`). Each commit increments it, and a recovery of the
-/// wal-index sets it back. It can be read from any thread, as long as a connection is open that maps the wal-index and is in WAL
-/// mode.
-struct CommitCounter: @unchecked Sendable {
-    // @unchecked: a constant pointer to memory that is only read, each word atomically.
-    private let word: UnsafePointer<Atomic<UInt32>>
-    private let page: UnsafeMutableRawPointer
-
-    fileprivate init(page: UnsafeMutableRawPointer) {
-        self.page = page
-        word = UnsafePointer((page + 8).assumingMemoryBound(to: Atomic<UInt32>.self))
-    }
-
-    var value: UInt32 { word.pointee.load(ordering: .acquiring) }
-
-    /// The counter, and the end of the WAL that belongs to it; nil while the header is being written.
-    var header: WalIndex.Header? { WalIndex.header(page) }
-
-    /// nil while the header is being written.
-    var frames: WalIndex.Frames? { WalIndexView(page: page).frames }
-}
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
 
 /// The wal-index (`-shm`), accessed through SQLite's own file object, because opening the file ourselves would drop SQLite's
 /// locks (rule G5). Its layout and locks: <https://www.sqlite.org/walformat.html#the_wal_index_file_format>.
@@ -124,7 +108,7 @@ struct WalIndex {
     // MARK: The header
 
     /// nil when there is no wal-index.
-    var commitCounter: CommitCounter? { page.map(CommitCounter.init) }
+    var commitCounter: UInt32? { view?.commitCounter }
 
     var page: UnsafeMutableRawPointer? { mapped?.page }
 
@@ -181,11 +165,22 @@ struct WalIndex {
         return size == 1 ? 65536 : Int(size)
     }
 
+    /// The size of the header of the WAL's file. A frame has a header of 24 bytes (<https://www.sqlite.org/fileformat2.html#walformat>).
+    static let walHeaderSize = 32
+
+    /// The number of frames that fit into the WAL's file; nil when that is not known.
+    func framesInFile(ofDatabaseAt path: String) -> Int? {
+        guard let pageSize, let size = try? System.status(ofFileAt: path + "-wal")?.st_size else { return nil }
+        return max(0, Int(size) - Self.walHeaderSize) / (pageSize + 24)
+    }
+
     struct Frames: Equatable {
         /// The number of frames in the WAL that belong to committed transactions.
         var committed: Int
         /// The number of these frames that are in the database file already.
         var backfilled: Int
+        /// The number of frames that are not in the database file yet.
+        var uncopied: Int { committed - backfilled }
     }
 
     /// nil while the header is being written. Never use this on a connection that is not in WAL mode, because SQLite would create

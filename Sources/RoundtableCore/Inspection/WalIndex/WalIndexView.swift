@@ -11,6 +11,10 @@ package struct WalIndexView: @unchecked Sendable {
         (page + offset).assumingMemoryBound(to: Atomic<UInt32>.self).pointee.load(ordering: .acquiring)
     }
 
+    /// The number of commits to the database, by any process (field `iChange`). Each commit increments it, and a recovery of the
+    /// wal-index sets it back.
+    var commitCounter: UInt32 { word(8) }
+
     /// nil while the header is being written.
     var header: WalIndex.Header? { WalIndex.header(page) }
 
@@ -46,14 +50,11 @@ package struct WalIndexView: @unchecked Sendable {
         package var end: WalMark
         var readMarks: [UInt32]
 
-        /// How many committed frames are not copied yet.
-        var left: Int { frames.committed - frames.backfilled }
-
         /// How many of these frames a checkpoint cannot copy while a reader holds the lock of this mark.
         ///
         /// A reader that holds mark 0 reads the database file alone, so nothing may be copied there.
         func framesHeld(byReadMark index: Int) -> Int {
-            index == 0 ? left : min(left, max(0, frames.committed - Int(readMarks[index])))
+            index == 0 ? frames.uncopied : min(frames.uncopied, max(0, frames.committed - Int(readMarks[index])))
         }
     }
 

@@ -6,10 +6,11 @@ import Synchronization
 /// A private copy of the content that is to replace that of a database (rule S15). It is a temporary database of SQLite, which has no
 /// name and ends with this process. What opening would do to the source is done to the copy, before anybody can read it.
 final class StagedContent: @unchecked Sendable {
-    // @unchecked: `companions` are confined to the queue.
+    // @unchecked: `companions` and `schemaVersion` are confined to the queue.
     let source: String
     let queue: DatabaseQueue
     private let companions: [any WriteCompanion]
+    private let schemaVersion = ReusedQuery("PRAGMA main.schema_version")
     let cancellation = WaitCancellation()
     private let progress: @Sendable (SharedDatabase.ReplacementProgress) -> Void
 
@@ -30,10 +31,7 @@ final class StagedContent: @unchecked Sendable {
         let companions = database.features.compactMap { $0.writeCompanion() }
         for companion in companions { companion.participantDidJoin(as: database.author) }
         self.companions = companions
-        var configuration = database.options.configuration
-        configuration.readonly = false
-        configuration.journalMode = .default
-        configuration.observesSuspensionNotifications = false
+        var configuration = database.options.connectionConfiguration(readonly: false)
         configuration.prepareDatabase { db in for companion in companions { try companion.install(in: db) } }
         queue = try Self.namingTemporaryFolder(source) {
             try UnsharedDatabase.temporary(configuration: configuration)
@@ -81,7 +79,7 @@ final class StagedContent: @unchecked Sendable {
                 try checkIntegrity()
                 try migrate(database)
                 try queue.write { db in
-                    for companion in companions { companion.prepare(db) }
+                    for companion in companions { companion.prepare(db, schemaVersion: schemaVersion) }
                     for companion in database.schemaCompanions where try !companion.isCurrent(db) {
                         try companion.upgrade(db)
                     }
@@ -171,7 +169,7 @@ final class StagedContent: @unchecked Sendable {
         case .tooOld: break
         }
         try queue.writeWithoutTransaction { db in
-            for companion in self.companions { companion.prepare(db) }
+            for companion in self.companions { companion.prepare(db, schemaVersion: schemaVersion) }
             for companion in companions { try companion.prepareMigrations(db) }
         }
         while true {

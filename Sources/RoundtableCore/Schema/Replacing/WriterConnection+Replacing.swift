@@ -30,7 +30,8 @@ extension WriterConnection {
             // Without pages, this takes the WRITE lock, and keeps it until the end. As with each write, the busy handler waits for it.
             code = sqlite3_backup_step(backup, 0)
             try check(code, db)
-            try admitReplacement()
+            // A replacement is checked as a commit is (rule S10).
+            try recorder?.admitUnseen()
             while code == SQLITE_OK {
                 let (rest, total) = (sqlite3_backup_remaining(backup), sqlite3_backup_pagecount(backup))
                 try willContinue(Int(total - rest), Int(total))
@@ -67,7 +68,7 @@ extension WriterConnection {
     /// SQLite calls no hook for the commit, so what the hooks do is done here.
     private func didReplaceContent(_ db: Database) {
         recorder?.didEndUnseen()
-        noteUnseenCommit()
+        writeTransaction.noteUnseenCommit()
         gate.runningDidCommit()
         db.clearSchemaCache()
         checkpointer?.lookAtWAL(db)

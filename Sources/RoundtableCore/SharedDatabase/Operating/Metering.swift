@@ -55,18 +55,10 @@ extension AccessMeter {
 }
 
 extension SharedDatabase {
-    /// The reader connections at this moment.
-    package struct ReaderCounts: Sendable {
-        package let idle: Int
-        package let used: Int
-        /// Reads that wait for a connection.
-        package let waiting: Int
-        package let maximum: Int
-    }
-
-    package var readerCounts: ReaderCounts {
+    /// The reader connections at this moment, the reads that wait for one, and how many there may be.
+    package var readerCounts: (idle: Int, used: Int, waiting: Int, maximum: Int) {
         let (idle, used, waiting) = readers.counts
-        return ReaderCounts(idle: idle, used: used, waiting: waiting, maximum: max(1, options.maximumReaderCount))
+        return (idle, used, waiting, max(1, options.maximumReaderCount))
     }
 
     /// All participants, from the control block of this one; empty without one.

@@ -5,7 +5,7 @@ import RoundtableKernel
 
 // These are the findings about the WAL: how long it is, and whether checkpoints are made.
 
-extension Doctor {
+extension DatabaseDiagnosis {
     private static func next(afterCheckpointError code: Int32) -> String {
         switch ResultCode(rawValue: code & 0xFF) {
         case .SQLITE_FULL: "Free space on the disk of the database file: checkpoints then continue automatically."
@@ -38,9 +38,10 @@ extension Doctor {
         return "\(copy) To put all into it, and empty the WAL: \(command.joined(separator: " "))"
     }
 
-    mutating func examineWAL(_ status: DatabaseStatus, _ facts: Facts) {
+    mutating func examineWAL(_ status: DatabaseStatus, _ facts: SystemFacts) {
         let location = status.path + "-wal"
         let fileSize = status.files.wal ?? 0
+        let limits = CheckpointLimits.default
         let longest = limits.longest * ((status.pageSize ?? 4096) + 24)
         guard let wal = status.wal else {
             guard fileSize > longest else { return }

@@ -6,12 +6,9 @@ import RoundtableFiles
 import RoundtableKernel
 
 /// Derives findings from facts.
-struct Doctor {
-    /// How long a due checkpoint is waited for, in nanoseconds.
-    static let secondLook: Nanoseconds = 1_000_000_000
-
-    /// What the system shows, in addition to the status.
-    struct Facts {
+extension DatabaseDiagnosis {
+    /// What the system shows of a database, apart from the status. It takes longer to read than the status, and changes less.
+    package struct SystemFacts {
         /// The processes that have the database open and are no participants, at two looks.
         var strangers: [SharingProcess] = []
         /// The pids of strangers that opened the database file for reading alone, or may not write it. They cannot checkpoint.
@@ -45,14 +42,9 @@ struct Doctor {
         var container: GroupContainer?
     }
 
-    var diagnosis: DatabaseDiagnosis
-    let limits = CheckpointLimits.default
-
-    init(path: String) { diagnosis = DatabaseDiagnosis(path: path, findings: [], unknowns: []) }
-
-    mutating func examine(_ status: DatabaseStatus, _ facts: Facts) {
-        diagnosis.path = status.path
-        diagnosis.unknowns = status.unknowns
+    mutating func examine(_ status: DatabaseStatus, _ facts: SystemFacts) {
+        path = status.path
+        unknowns = status.unknowns
         if let damage = status.damage {
             find(.corrupt, .error, "The schema cannot be read: \(damage)", advice: Self.whenCorrupt)
         }
@@ -75,17 +67,6 @@ struct Doctor {
         examineFence(status)
         examineTravel(status.outboxTravel ?? [])
         if let container = facts.container { examineOtherLocks(container) }
-    }
-
-    mutating func find(
-        _ topic: DatabaseDiagnosis.Topic,
-        _ severity: SharedDatabase.Severity,
-        _ message: String,
-        at location: String? = nil,
-        by processes: [SharingProcess] = [],
-        advice: String
-    ) {
-        diagnosis.find(topic, severity, message, at: location, by: processes, advice: advice)
     }
 
     // MARK: What cannot be looked at
@@ -154,7 +135,7 @@ struct Doctor {
 
     // MARK: The files
 
-    private mutating func examineFiles(_ status: DatabaseStatus, _ facts: Facts) {
+    private mutating func examineFiles(_ status: DatabaseStatus, _ facts: SystemFacts) {
         if let type = facts.fuseFileSystem {
             find(
                 .fuseFileSystem,
@@ -200,7 +181,7 @@ struct Doctor {
 
     // MARK: The library
 
-    private mutating func examineLibrary(_ status: DatabaseStatus, _ facts: Facts) {
+    private mutating func examineLibrary(_ status: DatabaseStatus, _ facts: SystemFacts) {
         guard status.sqliteHasWALResetBug, status.journalMode == .wal else { return }
         let bug = "SQLite \(status.sqliteVersion), which this program runs with, has the WAL-reset bug"
         let link = "<https://www.sqlite.org/wal.html#the_wal_reset_bug>"
@@ -228,7 +209,7 @@ struct Doctor {
 
     // MARK: The control block
 
-    private mutating func examineControlBlock(_ status: DatabaseStatus, _ facts: Facts) {
+    private mutating func examineControlBlock(_ status: DatabaseStatus, _ facts: SystemFacts) {
         let location = status.controlBlock.path
         let problem = status.controlBlock.problem ?? "it cannot be used"
         switch status.controlBlock.state {
@@ -290,7 +271,12 @@ struct Doctor {
 
 // MARK: - The system
 
-extension Doctor.Facts {
+extension DatabaseDiagnosis.SystemFacts {
+    /// - parameter outbox: the folder of the outbox, unless that is beside the database.
+    package init(of status: DatabaseStatus, outboxFolder outbox: URL? = nil) throws {
+        self.init(of: status, outbox: try DatabaseStatus.outboxFolder(outbox, besideDatabaseAt: status.path))
+    }
+
     /// - parameter folder: the folder of the outbox.
     init(of status: DatabaseStatus, outbox folder: OutboxFolder) {
         let live = status.participants.filter { $0.liveness != .dead }
@@ -308,11 +294,11 @@ extension Doctor.Facts {
         lost = LostParticipant.all(ofDatabaseAt: status.path)
         foreign = ForeignCompanions.find(databasePath: status.path)
         canCheckpoint = live.contains { $0.role == .readWrite && $0.liveness != .stopped && $0.state != .suspended }
-        database = Doctor.InspectedFile(status.path)
+        database = DatabaseDiagnosis.InspectedFile(status.path)
         let companionPaths = [status.path + "-wal", status.path + "-shm", status.controlBlock.path]
-        companions = companionPaths.compactMap { Doctor.InspectedFile($0) }
+        companions = companionPaths.compactMap { DatabaseDiagnosis.InspectedFile($0) }
         let folders = [folder.path] + OutboxFolder.Part.allCases.map { folder.path(of: $0) }
-        outbox = folders.compactMap { Doctor.InspectedFile($0) }
+        outbox = folders.compactMap { DatabaseDiagnosis.InspectedFile($0) }
         isOutboxBeside = folder.path == OutboxFolder(databasePath: status.path).path
         outboxOwners = (status.outbox?.owners ?? []).compactMap { owner in
             ProcessTable.credentials(owner.pid).map { (owner, $0) }
@@ -354,7 +340,7 @@ extension Doctor.Facts {
 
 // MARK: - The content
 
-extension Doctor {
+extension DatabaseDiagnosis {
     private static let problems = 20
 
     mutating func check(_ onlooker: Onlooker, _ check: DatabaseDiagnosis.Check, _ progress: @escaping () -> Void) {
@@ -385,7 +371,7 @@ extension Doctor {
         } catch {
             let reason =
                 error is EncryptionError ? "the database is encrypted, and this looks at it without a key" : "\(error)"
-            diagnosis.unknowns.append("The content: \(Self.sentence(reason))")
+            unknowns.append("The content: \(Self.sentence(reason))")
         }
     }
 

@@ -33,8 +33,8 @@ struct LostParticipant {
     }
 }
 
-extension Doctor {
-    mutating func examineLostFiles(_ facts: Facts) {
+extension DatabaseDiagnosis {
+    mutating func examineLostFiles(_ facts: SystemFacts) {
         findLostFiles(facts.lost)
         find(facts.foreign)
     }
@@ -72,12 +72,12 @@ extension Doctor {
             return
                 "Its file is \(path.shellQuotedPath) now: move it back while no program runs, or merge what it has. \(restart)"
         }
-        let copy = (diagnosis.path as NSString).lastPathComponent + ".saved"
+        let copy = (path as NSString).lastPathComponent + ".saved"
         var commands = ["cp \(descriptors.database) \(copy.shellQuotedPath)"]
         if let wal = descriptors.wal { commands.append("cp \(wal) \("\(copy)-wal".shellQuotedPath)") }
         return """
             Before that process ends, save what it has: \(commands.joined(separator: " && ")). Any SQLite opens the copy. \
-            \(restart) To put all of the copy in the place of what is here then: roundtable replace \(diagnosis.path.shellQuotedPath) \
+            \(restart) To put all of the copy in the place of what is here then: roundtable replace \(path.shellQuotedPath) \
             --with \(copy.shellQuotedPath).
             """
     }

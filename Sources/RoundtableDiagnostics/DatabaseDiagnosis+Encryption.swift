@@ -2,7 +2,7 @@ import Foundation
 import RoundtableCore
 import RoundtableKernel
 
-extension Doctor.Facts {
+extension DatabaseDiagnosis.SystemFacts {
     /// What is wrong with the salt beside an encrypted database.
     enum SaltProblem: Equatable {
         case missing
@@ -22,8 +22,8 @@ extension Doctor.Facts {
     }
 }
 
-extension Doctor {
-    mutating func examineSalt(_ status: DatabaseStatus, _ facts: Facts) {
+extension DatabaseDiagnosis {
+    mutating func examineSalt(_ status: DatabaseStatus, _ facts: SystemFacts) {
         let location = status.path + FileSaltStore.suffix
         let restore = "If the salt is kept elsewhere, nothing; else restore the file from where the database came from"
         switch facts.saltProblem {
@@ -45,7 +45,7 @@ extension Doctor {
                 advice: "\(restore), or from a backup: without it, the database cannot be read."
             )
         case .unreadable(let reason):
-            diagnosis.unknowns.append("The salt: \(Self.sentence(reason))")
+            unknowns.append("The salt: \(Self.sentence(reason))")
         }
     }
 

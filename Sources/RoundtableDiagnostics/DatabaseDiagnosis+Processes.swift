@@ -2,10 +2,10 @@ import RoundtableCore
 
 // These are the findings about processes: which of them hold the WAL back, are stopped, or take no turns.
 
-extension Doctor {
+extension DatabaseDiagnosis {
     // MARK: Who holds the WAL back
 
-    mutating func examineReads(_ status: DatabaseStatus, _ facts: Facts) {
+    mutating func examineReads(_ status: DatabaseStatus, _ facts: SystemFacts) {
         for participant in status.participants {
             if participant.liveness == .stopped {
                 // A frozen reader is reported by `examineStopped`.
@@ -90,7 +90,7 @@ extension Doctor {
 
     // MARK: Who is stopped
 
-    mutating func examineParticipants(_ status: DatabaseStatus, _ facts: Facts) {
+    mutating func examineParticipants(_ status: DatabaseStatus, _ facts: SystemFacts) {
         for participant in status.participants {
             switch participant.liveness {
             case .dead:
@@ -168,7 +168,7 @@ extension Doctor {
     private mutating func examineStopped(
         _ participant: ParticipantStatus,
         _ status: DatabaseStatus,
-        _ facts: Facts
+        _ facts: SystemFacts
     ) {
         if isFrozenReader(participant, status, facts), let read = Self.read(of: participant, status) {
             return findFrozenReader(participant, read, .frozenParticipant, status)
@@ -192,7 +192,7 @@ extension Doctor {
     private func isFrozenReader(
         _ participant: ParticipantStatus,
         _ status: DatabaseStatus,
-        _ facts: Facts
+        _ facts: SystemFacts
     ) -> Bool {
         guard participant.liveness == .stopped, participant.state != .suspended,
             let read = Self.read(of: participant, status)
@@ -204,7 +204,7 @@ extension Doctor {
     private func locks(
         of participant: ParticipantStatus,
         _ status: DatabaseStatus,
-        _ facts: Facts
+        _ facts: SystemFacts
     ) -> [String] {
         var held: [String] = []
         if status.writeLock?.isSame(as: participant) == true {

@@ -42,7 +42,7 @@ extension DatabaseStatus {
     }
 }
 
-extension Doctor {
+extension DatabaseDiagnosis {
     /// The time in seconds in which a running owner applies a command, unless something is wrong.
     private static let patience = Duration.seconds(60)
     /// The time in seconds after which commands that no running owner applies are worth a warning.

@@ -2,7 +2,7 @@ import Foundation
 import RoundtableCore
 import RoundtableKernel
 
-extension Doctor {
+extension DatabaseDiagnosis {
     /// Reports a replication that does not work.
     mutating func examineReplication(_ status: DatabaseStatus) {
         guard let replication = status.replication, replication.isImpaired else { return }
@@ -39,7 +39,7 @@ extension Doctor {
         )
     }
 
-    private func name(ofFileWith ending: String) -> String { (diagnosis.path as NSString).lastPathComponent + ending }
+    private func name(ofFileWith ending: String) -> String { (path as NSString).lastPathComponent + ending }
 
     /// The processes that a report names, if they are the reporter's.
     private func parties(_ litestream: Int32?, _ pid: Int32?, _ author: String, _ reporter: FileOwner?)

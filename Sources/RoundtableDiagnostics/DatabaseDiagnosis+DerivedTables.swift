@@ -1,6 +1,6 @@
 import RoundtableCore
 
-extension Doctor {
+extension DatabaseDiagnosis {
     /// Finds derived tables that are unfinished or broken.
     mutating func examineDerivedTables(_ status: DatabaseStatus) {
         let writers = status.participants.filter { $0.role == .readWrite && $0.liveness != .dead }

@@ -1,13 +1,13 @@
 import RoundtableCore
 
-extension Doctor {
+extension DatabaseDiagnosis {
     /// SQLite reserves the space of `-shm` by one byte in each part of this size.
     private static let wholeBlock = 4096
     /// What the WAL and other programs may take before a user sees a warning.
     private static let littleSpace = 64 << 20
 
     /// Reports a disk on which too little is free.
-    mutating func examineDiskSpace(_ status: DatabaseStatus, _ facts: Facts) {
+    mutating func examineDiskSpace(_ status: DatabaseStatus, _ facts: SystemFacts) {
         guard let free = facts.freeSpace else { return }
         if let wal = status.files.wal, free < wal {
             find(

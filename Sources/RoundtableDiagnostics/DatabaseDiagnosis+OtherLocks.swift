@@ -1,14 +1,14 @@
 import RoundtableCore
 import RoundtableKernel
 
-extension Doctor {
+extension DatabaseDiagnosis {
     /// Reports the files of other libraries whose locks iOS kills a process for.
     mutating func examineOtherLocks(_ container: GroupContainer) {
         let libraries = container.libraries
         for library in LockingLibrary.allCases {
             guard let files = libraries[library], let first = files.first else { continue }
             let advice = library.advice
-            diagnosis.find(
+            find(
                 .otherLocks,
                 .notice,
                 """
@@ -20,12 +20,12 @@ extension Doctor {
             )
         }
         if container.isCut {
-            diagnosis.unknowns.append(
+            unknowns.append(
                 "Locks of other libraries: only \(GroupContainer.most.grouped) files of \(container.path) were looked at."
             )
         }
         if let first = container.unreadable.first {
-            diagnosis.unknowns.append(
+            unknowns.append(
                 "Locks of other libraries: \(container.unreadable.count.of("folder")) cannot be read, such as \(first)."
             )
         }

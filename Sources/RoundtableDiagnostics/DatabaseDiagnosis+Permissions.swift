@@ -9,7 +9,7 @@ import RoundtableKernel
 
 // These are the findings about permissions: which users are kept out of a file that belongs to the database, and which get too much.
 
-extension Doctor {
+extension DatabaseDiagnosis {
     /// A file or folder, and what this process may do with it.
     struct InspectedFile {
         var path: String
@@ -46,7 +46,7 @@ extension Doctor {
         }
     }
 
-    mutating func examinePermissions(_ status: DatabaseStatus, _ facts: Facts) {
+    mutating func examinePermissions(_ status: DatabaseStatus, _ facts: SystemFacts) {
         guard let database = facts.database else { return }
         if database.isReadable, !database.isWritable {
             find(
@@ -118,7 +118,7 @@ extension Doctor {
     /// owners that run, and, beside the database, all who may write it.
     ///
     /// - returns: false if there is a finding.
-    mutating func examineOutboxPermissions(_ facts: Facts) -> Bool {
+    mutating func examineOutboxPermissions(_ facts: SystemFacts) -> Bool {
         guard let database = facts.database else { return true }
         let own = facts.outbox.filter { !$0.isReadable || !$0.isWritable }
         // Elsewhere than beside the database, the folder need not be for all who may write the database.
@@ -173,7 +173,7 @@ extension Doctor {
         return others.isEmpty ? first : "\(first). The same goes for \(others.joined(separator: ", ")) in it"
     }
 
-    private static func advice(_ database: InspectedFile, _ facts: Facts) -> String {
+    private static func advice(_ database: InspectedFile, _ facts: SystemFacts) -> String {
         guard facts.isOutboxBeside else {
             return """
                 Give the folder, and the folders in it, a group that all who submit or apply commands are members of, and the mode 2770 (chgrp -R; \

@@ -1,7 +1,7 @@
 import Foundation
 import RoundtableCore
 
-extension Doctor {
+extension DatabaseDiagnosis {
     /// Reports ways between machines that do not work.
     mutating func examineTravel(_ travels: [OutboxTravelStatus]) {
         for travel in travels where travel.isImpaired {
@@ -16,16 +16,13 @@ extension Doctor {
             )
         }
     }
-}
 
-extension DatabaseDiagnosis {
     /// What is wrong with the ways of an outbox without a database.
     ///
     /// - parameter path: the folder of the outbox.
     package init(ofOutboxAt path: String, _ travels: [OutboxTravelStatus]) {
-        var doctor = Doctor(path: path)
-        doctor.examineTravel(travels)
-        self = doctor.diagnosis
+        self.init(path: path, findings: [], unknowns: [])
+        examineTravel(travels)
     }
 }
 
