@@ -190,4 +190,13 @@ import Testing
         #expect(!block.mayClearQueue(at: now + interval - 1, interval: interval))
         #expect(block.mayClearQueue(at: now + interval, interval: interval))
     }
+
+    /// A read of an earlier run of the WAL holds back all frames of the present one (rule O3).
+    @Test(arguments: [
+        (WalMark(frames: 5, salt: 1), 7), (WalMark(frames: 12, salt: 1), 0), (WalMark(frames: 20, salt: 1), 0),
+        (WalMark(frames: 12, salt: 2), 12), (WalMark(frames: 0, salt: 2), 12),
+    ])
+    func framesThatAReadHoldsBack(mark: WalMark, expected: Int) {
+        #expect(mark.framesHeld(now: WalMark(frames: 12, salt: 1)) == expected)
+    }
 }

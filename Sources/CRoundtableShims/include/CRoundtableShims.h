@@ -177,4 +177,13 @@ static inline int rt_checkpoint_on_close(struct sqlite3 *connection, int is_on) 
     return sqlite3_db_config(connection, 1006, !is_on, (int *)0);
 }
 
+/// Sets whether the connection enforces foreign keys (SQLITE_DBCONFIG_ENABLE_FKEY), which compiles no statement, so that it is not
+/// interrupted. Returns whether it did before.
+static inline int rt_enforce_foreign_keys(struct sqlite3 *connection, int is_on) {
+    int was_on = 0;
+    sqlite3_db_config(connection, 1002, -1, &was_on);
+    sqlite3_db_config(connection, 1002, is_on, (int *)0);
+    return was_on;
+}
+
 #endif

@@ -23,7 +23,7 @@ struct RawConnection: @unchecked Sendable {
 
     /// Whether the connection is inside a transaction that its owner must end, or holds SQLite's write lock.
     var isInTransaction: Bool {
-        sqlite3_get_autocommit(pointer) == 0 || sqlite3_txn_state(pointer, "main") == SQLITE_TXN_WRITE
+        isInExplicitTransaction || isWriting
     }
 
     /// Whether several threads may use the connection at the same time (`SQLITE_OPEN_FULLMUTEX`).
@@ -32,8 +32,33 @@ struct RawConnection: @unchecked Sendable {
     /// Whether no statement of the connection reads or writes.
     var isIdle: Bool { sqlite3_txn_state(pointer, nil) == SQLITE_TXN_NONE }
 
-    /// Ends a transaction, unless a statement of it is still running.
-    func rollBack() { sqlite3_exec(pointer, "ROLLBACK", nil, nil, nil) }
+    /// Whether `BEGIN` was run, and neither `COMMIT` nor `ROLLBACK`. It does not wait for a statement that another thread runs.
+    var isInExplicitTransaction: Bool { sqlite3_get_autocommit(pointer) == 0 }
+
+    /// Makes sure that the connection does not hold SQLite's write lock: a statement that still writes is reset, which commits it if it is not
+    /// inside a transaction, and a transaction that writes is rolled back.
+    ///
+    /// - returns: whether there was such a transaction.
+    func endWriting() -> Bool {
+        guard isWriting else { return false }
+        resetStatements { sqlite3_stmt_readonly($0) == 0 }
+        guard isWriting, isInExplicitTransaction else { return false }
+        // Each call may be interrupted, as long as the gate is being closed. An interruption lasts while a statement runs.
+        while isInExplicitTransaction, sqlite3_exec(pointer, "ROLLBACK", nil, nil, nil) == SQLITE_INTERRUPT {
+            resetStatements { _ in true }
+        }
+        return true
+    }
+
+    private var isWriting: Bool { sqlite3_txn_state(pointer, "main") == SQLITE_TXN_WRITE }
+
+    private func resetStatements(where isChosen: (OpaquePointer) -> Bool) {
+        var statement = sqlite3_next_stmt(pointer, nil)
+        while let present = statement {
+            if sqlite3_stmt_busy(present) != 0, isChosen(present) { sqlite3_reset(present) }
+            statement = sqlite3_next_stmt(pointer, present)
+        }
+    }
 
     /// May be called from any thread while the connection is open.
     func interrupt() { sqlite3_interrupt(pointer) }

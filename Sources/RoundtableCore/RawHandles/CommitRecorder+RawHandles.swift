@@ -1,3 +1,4 @@
+import CRoundtableShims
 import GRDB
 import RoundtableKernel
 
@@ -5,9 +6,11 @@ import RoundtableKernel
 extension CommitRecorder {
     /// The state of the database when the turn began.
     struct Beginning {
-        let counter: UInt32
-        let dataVersion: Int64
+        let counter: UInt32?
+        let dataVersion: Int64?
         let schemaVersion: Int64?
+        /// Whether no other connection wrote when this was read.
+        var isExact = false
     }
 
     /// The largest number of commits in one turn that are announced one by one.
@@ -18,18 +21,20 @@ extension CommitRecorder {
     // the tables that are likely. If another connection has WRITE, no record is reserved.
 
     /// Reserves the record of the turn's first commit (rule U4). Call it outside of transactions, with the schema known.
-    ///
-    /// - returns: nil when nothing can be said of the commits that follow.
-    func willCommit(with raw: RawConnection, _ db: Database, _ named: Set<String>?) -> Beginning? {
-        // The data version is read before the counter, so that it shows a commit of another connection between the two.
-        guard let index, let version = raw.dataVersion else { return nil }
-        let schemaVersion = raw.schemaVersion
+    func willCommit(with raw: RawConnection, _ db: Database, _ named: Set<String>?) -> Beginning {
         collectTables(db, writtenThrough: named ?? [])
-        return index.whileNobodyWrites {
-            guard let counter = index.commitCounter else { return nil }
+        // The data version is read before the counter, so that it shows a commit of another connection between the two.
+        let (dataVersion, schemaVersion) = (raw.dataVersion, raw.schemaVersion)
+        var beginning = Beginning(counter: commitCounter, dataVersion: dataVersion, schemaVersion: schemaVersion)
+        guard dataVersion != nil else { return beginning }
+        _ = index?.whileNobodyWrites {
+            guard let counter = commitCounter, counter == beginning.counter else { return }
+            // Another program may have created a trigger since the tables were collected.
+            if !knowsPresentSchema { tables.mayBeMore = true }
             reserve(counter, tables.areUnknown ? nil : tables.names)
-            return Beginning(counter: counter, dataVersion: version, schemaVersion: schemaVersion)
-        } ?? nil
+            beginning.isExact = true
+        }
+        return beginning
     }
 
     // Rule U5: When the turn ends, the counter shows how many commits were made meanwhile. If none, the record becomes *void*; if one, and
@@ -41,21 +46,19 @@ extension CommitRecorder {
     /// Announces the commits of the turn (rule U5). Call it outside of transactions.
     ///
     /// - returns: whether something was committed, as far as that is known.
-    func didCommit(with raw: RawConnection, _ beginning: Beginning?) -> Bool {
+    func didCommit(with raw: RawConnection, _ beginning: Beginning) -> Bool {
         defer { tables.removeAll() }
         lookedAtSchema(at: nil)
-        guard let beginning, let counter = commitCounter else {
-            publisher?.settle(.unsure)
-            return false
-        }
-        let count = Int(counter &- beginning.counter)
-        if count == 0 {
+        let counter = commitCounter
+        if let counter, counter == beginning.counter {
             publisher?.settle(.void)
             return false
         }
         let schemaVersion = raw.schemaVersion
         // The data version is read after the counter and the schema, so that it shows a commit of another connection in between.
-        guard count <= Self.mostCommits, raw.dataVersion == beginning.dataVersion else {
+        guard let counter, let before = beginning.counter, beginning.isExact, raw.dataVersion == beginning.dataVersion,
+            case let count = Int(counter &- before), count <= Self.mostCommits
+        else {
             if keepsCommitted { keep(.fullDatabase) }
             publisher?.settle(.unsure)
             return true
@@ -67,7 +70,7 @@ extension CommitRecorder {
         for offset in 1...count {
             observatory?.didCommit {
                 Commit(
-                    counter: beginning.counter &+ UInt32(offset),
+                    counter: before &+ UInt32(offset),
                     touched: tables,
                     isPublished: publisher?.hasReserved == true,
                     isElsewhere: true
@@ -81,7 +84,7 @@ extension CommitRecorder {
         let isAnnounced = index?.whileNobodyWrites {
             publisher?.settle(
                 commits: count,
-                after: beginning.counter,
+                after: before,
                 tables: tables.areUnknown ? nil : tables.names,
                 now: MonotonicClock.now
             ) == true
@@ -103,9 +106,8 @@ extension CommitRecorder {
         }
         do {
             // The owner's connection may enforce foreign keys, whatever the configuration of this connection says.
-            let enforces = try Bool.fetchOne(db, sql: "PRAGMA foreign_keys") == true
-            if !enforces { try db.execute(sql: "PRAGMA foreign_keys = ON") }
-            defer { if !enforces { try? db.execute(sql: "PRAGMA foreign_keys = OFF") } }
+            let enforces = rt_enforce_foreign_keys(db.sqliteConnection, 1)
+            defer { _ = rt_enforce_foreign_keys(db.sqliteConnection, enforces) }
             for table in named.sorted() { try collectTables(db, writtenThrough: table) }
         } catch {
             tables.removeAll()

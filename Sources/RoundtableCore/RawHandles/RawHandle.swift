@@ -106,6 +106,7 @@ extension SharedDatabase {
             _ body: () throws -> T
         ) throws -> T {
             if Access.isWriting(database) { throw RawHandleError.nestedTurn(path: database.path) }
+            try state.withLock { try check($0) }
             let write = database.blockingWrite(CallSite(file, line), whileSuspended, priority)
             var result: T?
             try database.onWriter(write, refuse: { throw $0 }) { db in
@@ -127,6 +128,7 @@ extension SharedDatabase {
             _ body: @escaping @Sendable () throws -> T
         ) async throws -> T {
             guard raw.hasMutex else { throw RawHandleError.withoutMutex(path: database.path) }
+            try state.withLock { try check($0) }
             let write = database.waitingWrite(CallSite(file, line), whileSuspended, priority)
             return try await database.onWriter(write) { db in
                 var result: T?
@@ -135,9 +137,17 @@ extension SharedDatabase {
             }
         }
 
+        /// A turn is refused before it waits, because all writers would wait for a transaction that is open.
+        private func check(_ state: State) throws {
+            if state == .detached { throw RawHandleError.detached(path: database.path) }
+            if raw.isInExplicitTransaction, state != .inTurn {
+                throw RawHandleError.transactionOpen(path: database.path)
+            }
+        }
+
         private func turn(_ db: Database, writing tables: Set<String>?, _ body: () throws -> Void) throws {
             try state.withLock { state in
-                if state == .detached { throw RawHandleError.detached(path: database.path) }
+                try check(state)
                 state = .inTurn
             }
             defer { state.withLock { $0 = .idle } }

@@ -23,15 +23,16 @@ extension WriterConnection {
         borrower.withLock { $0 = raw }
         defer { borrower.withLock { $0 = nil } }
         try waitForLock(of: raw)
+        try files?.check()
         try detectOtherCommits(db)
         try admitWrite()
-        let commits = recorder?.willCommit(with: raw, db, named)
+        if gate.isAborted { throw Refusal.turnedBack }
+        let beginning = recorder?.willCommit(with: raw, db, named)
         let result: Result<Void, any Error> = gate.isAborted ? .failure(Refusal.turnedBack) : Result { try body() }
 
-        // Rule U7: A transaction that is open when the turn ends is rolled back, because all other writers wait for it.
-        let isLeftOpen = raw.isInTransaction
-        if isLeftOpen { raw.rollBack() }
-        if recorder?.didCommit(with: raw, commits) == true { writeTransaction.noteUnseenCommit() }
+        // Rule U7: A write transaction that is open when the turn ends is rolled back, because all other writers wait for it.
+        let isLeftOpen = raw.endWriting()
+        if let beginning, recorder?.didCommit(with: raw, beginning) == true { writeTransaction.noteUnseenCommit() }
         // Rule U8: A raw handle's connection has no automatic checkpoint of SQLite's: it is turned off when the handle is made, where SQLite's
         // own is on, so that no hook of the owner's is replaced. Its commits lead to the checkpoints of K2 and K6 as those of the writer do.
         checkpointer?.lookAtWAL(db)
@@ -47,7 +48,8 @@ extension WriterConnection {
         while !raw.isWriteLockFree {
             if raw.isInTransaction { throw RawHandleError.transactionOpen(path: path) }
             guard busyHandler.next(tries: tries) else {
-                throw gate.isClosed ? Refusal.turnedBack : DatabaseError(resultCode: .SQLITE_BUSY)
+                if gate.hasGivenUp.load(ordering: .acquiring) { throw Refusal.turnedBack }
+                throw DatabaseError(resultCode: .SQLITE_BUSY)
             }
             tries += 1
         }

@@ -289,7 +289,9 @@ extension SharedDatabase {
             if meter != nil, measured == nil { measured = MeasuredWrite() }
             guard let ended = self.interruption(by: error) else {
                 // The closure may have replaced the error of the abort by one of its own.
-                if gate.isAborted, !writer.hasCommitted, !writer.hasFailedToBegin { interruption = .rolledBack }
+                if gate.isAborted, !writer.hasFailedToBegin {
+                    interruption = writer.hasCommitted ? .partly : .rolledBack
+                }
                 throw error
             }
             interruption = ended.how

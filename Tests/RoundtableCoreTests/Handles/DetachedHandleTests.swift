@@ -9,6 +9,7 @@ import Testing
 @testable import RoundtableCore
 @testable import RoundtableGate
 
+/// Raw handles of connections that are closed, and of files that are lost.
 @Suite struct DetachedHandleTests {
     /// A handle that is released after it was detached ends nothing of a connection that has got the address of its own: a write into a lost file
     /// still fails.
@@ -40,5 +41,25 @@ import Testing
         MonotonicClock.sleep(2 * DatabaseFiles.validity)
         #expect(throws: SharedDatabaseError.self) { try db.insert("after") }
         try? db.close()
+    }
+
+    /// The closure of a turn does not run once a file is lost, because SQLite's commits within it could not be refused (rule W12b).
+    @Test(arguments: LostFileTests.Damage.allCases) func turnsDoNotBegin(damage: LostFileTests.Damage) throws {
+        let world = try LostFileTests.World()
+        let db = try world.open()
+        let raw = try RawSQLite(db.path)
+        let handle = try SharedDatabase.RawHandle(attachedTo: raw.pointer, of: db)
+        try handle.turn { try raw.insert("before") }
+        try damage.make(world.url.path)
+        // The look before the loss counts for a while.
+        MonotonicClock.sleep(2 * DatabaseFiles.validity)
+        let error = #expect(throws: SharedDatabaseError.self) { try handle.turn { Issue.record("it began") } }
+        guard case .fileLost(_, let file)? = error else {
+            Issue.record("\(error as Any)")
+            return
+        }
+        #expect(file.file == damage.file && file.finding == damage.finding)
+        try handle.detach()
+        try db.close()
     }
 }

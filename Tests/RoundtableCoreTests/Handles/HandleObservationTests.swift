@@ -174,6 +174,8 @@ import Testing
         }
         let expected: [DatabaseChange.Tables] = Array(repeating: .some(["player", "badge"]), count: 2)
         #expect(reported.map(\.tables) == expected, "\(reported)")
+        // Its own writes follow none, as before.
+        try other.run("INSERT INTO badge VALUES (99)")
     }
 
     /// Nothing is known of what a trigger writes if it cannot be compiled (rule U6).

@@ -116,27 +116,38 @@ import Testing
         #expect(try db.names() == ["B", "D", "E"])
     }
 
-    /// A statement that still writes keeps SQLite's lock, and cannot be rolled back. The waiters name its process.
+    /// A statement that still writes keeps SQLite's lock. It is reset, which commits it.
     @Test func statementsThatAreLeftRunning() throws {
         let db = try open()
         let other = try open("other", busyTimeout: .milliseconds(300))
         let (raw, handle) = try attach(db)
         var statement: OpaquePointer?
         defer { sqlite3_finalize(statement) }
-        #expect(throws: RawHandleError.transactionLeftOpen(path: db.path)) {
-            try handle.turn {
-                let sql = "INSERT INTO player (name) VALUES ('A'), ('B') RETURNING name"
-                #expect(sqlite3_prepare_v2(raw.pointer, sql, -1, &statement, nil) == SQLITE_OK)
-                #expect(sqlite3_step(statement) == SQLITE_ROW)
-            }
+        try handle.turn {
+            let sql = "INSERT INTO player (name) VALUES ('A'), ('B') RETURNING name"
+            #expect(sqlite3_prepare_v2(raw.pointer, sql, -1, &statement, nil) == SQLITE_OK)
+            #expect(sqlite3_step(statement) == SQLITE_ROW)
         }
-        let error = #expect(throws: DatabaseError.self) { try other.insert("C") }
-        #expect(error?.message?.contains("another connection of this process") == true, "\(error as Any)")
-        #expect(throws: RawHandleError.transactionOpen(path: db.path)) { try handle.turn {} }
-        while sqlite3_step(statement) == SQLITE_ROW {}
-        sqlite3_reset(statement)
         try other.insert("C")
         #expect(try db.names() == ["A", "B", "C"])
+    }
+
+    /// A transaction that only reads is in no writer's way. The next turn is refused at once, before it waits.
+    @Test func readsThatAreLeftOpen() throws {
+        let db = try open()
+        let other = try open("other", busyTimeout: .milliseconds(300))
+        let (raw, handle) = try attach(db)
+        try handle.turn {
+            try raw.insert("A")
+            try raw.execute("BEGIN; SELECT * FROM player")
+        }
+        #expect(sqlite3_get_autocommit(raw.pointer) == 0)
+        try other.write { _ in
+            _ = #expect(throws: RawHandleError.transactionOpen(path: db.path)) { try handle.turn {} }
+        }
+        try raw.execute("COMMIT")
+        try handle.turn { try raw.insert("B") }
+        #expect(try db.names() == ["A", "B"])
     }
 
     @Test func turnsDoNotNest() throws {
@@ -365,8 +376,61 @@ import Testing
         #expect(try db.names() == ["B"])
     }
 
-    /// At the deadline, the statement that runs is interrupted (rule U1).
-    @Test func turnsAreInterruptedAtTheDeadline() async throws {
+    /// A turn that waits for a program without turns goes back outside when the gate closes, and waits until it opens (rule F2).
+    @Test(.timeLimit(.minutes(1))) func suspendedWhileItWaitsForAStranger() async throws {
+        let db = try open(busyTimeout: .seconds(60))
+        let (raw, handle) = try attach(db)
+        let stranger = try RawSQLite(db.path)
+        try stranger.execute("BEGIN IMMEDIATE")
+        let writing = Task { try await handle.withTurn { try raw.insert("A") } }
+        try await eventually("it waits for the lock") {
+            let block = try ControlBlock.open(forDatabaseAt: db.path, writable: false)
+            return block.participants().contains { $0.hasTurn } && handle.isInTurn
+        }
+        let suspension = await onThread { db.suspend(deadline: .now + .seconds(30)) }
+        #expect(suspension.outcome == .released, "\(suspension)")
+        #expect(!handle.isInTurn)
+        try stranger.execute("COMMIT")
+        db.resume()
+        try await writing.value
+        #expect(try db.names() == ["A"])
+    }
+
+    /// An interruption lasts while a statement runs, and would end the rollback, too (rule U7).
+    @Test func anInterruptedTurnThatReadsIsRolledBack() async throws {
+        let db = try open(process: .early())
+        let other = try open("other", busyTimeout: .milliseconds(300), process: .early())
+        let (raw, handle) = try attach(db)
+        let isWriting = Shared(false)
+        let turn = Task {
+            await onThread {
+                Result {
+                    var reading: OpaquePointer?
+                    defer { sqlite3_finalize(reading) }
+                    try handle.turn {
+                        try raw.execute("BEGIN IMMEDIATE; INSERT INTO player (name) VALUES ('A'), ('B')")
+                        sqlite3_prepare_v2(raw.pointer, "SELECT * FROM player", -1, &reading, nil)
+                        #expect(sqlite3_step(reading) == SQLITE_ROW)
+                        isWriting.change { $0 = true }
+                        // Each statement fails once the gate has interrupted.
+                        while (try? raw.integer("SELECT 1")) != nil {}
+                    }
+                }
+            }
+        }
+        try await eventually("it writes") { isWriting.value }
+        let suspension = await onThread { db.suspend(deadline: .now + .seconds(30)) }
+        #expect(suspension.isReleased, "\(suspension)")
+        try other.insert("C")
+        let outcome = await turn.value
+        #expect(throws: RawHandleError.transactionLeftOpen(path: db.path)) { try outcome.get() }
+        db.resume()
+        try handle.turn { try raw.insert("D") }
+        #expect(try db.names() == ["C", "D"])
+    }
+
+    /// At the deadline, the statement that runs is interrupted (rule U1). What the turn has committed before stays, and the report says so.
+    @Test(arguments: [false, true]) func turnsAreInterruptedAtTheDeadline(afterACommit: Bool) async throws {
         let db = try open(process: .early())
         let (raw, handle) = try attach(db)
         let isWriting = Shared(false)
@@ -374,6 +438,7 @@ import Testing
             await onThread {
                 Result {
                     try handle.turn(tables: ["player"]) {
+                        if afterACommit { try raw.insert("before") }
                         try raw.execute("BEGIN IMMEDIATE")
                         isWriting.change { $0 = true }
                         try raw.execute(
@@ -389,15 +454,15 @@ import Testing
         try await eventually("it writes") { isWriting.value }
         let suspension = await onThread { db.suspend(deadline: .now + .seconds(30)) }
         #expect(suspension.isReleased, "\(suspension)")
-        guard case .rolledBack(let access) = suspension.outcome else {
-            Issue.record("\(suspension)")
-            return
+        switch suspension.outcome {
+        case .rolledBack(let access) where !afterACommit: #expect(access.kind == .write)
+        case .interrupted(let access) where afterACommit: #expect(access.kind == .write)
+        default: Issue.record("\(suspension)")
         }
-        #expect(access.kind == .write)
         let failure = await #expect(throws: RawSQLite.Failure.self) { try await long.value.get() }
         #expect(failure?.code == SQLITE_INTERRUPT)
         db.resume()
         try handle.turn { try raw.insert("A") }
-        #expect(try db.names() == ["A"])
+        #expect(try db.names() == (afterACommit ? ["before", "A"] : ["A"]))
     }
 }

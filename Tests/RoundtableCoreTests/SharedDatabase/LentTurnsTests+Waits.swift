@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import GRDBSQLite
 import RoundtableKernel
 import RoundtableUnitSupport
 import Synchronization
@@ -172,6 +173,33 @@ extension LentTurnsTests {
         let error = await #expect(throws: DatabaseError.self) { try await openThird(turnsOf: reader) }
         #expect(error?.message?.contains("opened for reading only") == true)
         #expect(!FileManager.default.fileExists(atPath: own.url("third").path))
+    }
+
+    /// A raw handle of the second database takes the turns of the first one, whose observers are notified: also when it is not known what it
+    /// has committed, as while the connection reads.
+    @Test(arguments: [false, true]) func rawHandles(isReading: Bool) async throws {
+        let raw = try RawSQLite(own.side.path)
+        let handle = try SharedDatabase.RawHandle(attachedTo: raw.pointer, of: own.side)
+        let changes = Shared<[DatabaseChange.Tables]>([])
+        let observation = try other.main.observeChanges(on: nil) { change in changes.change { $0.append(change.tables) }
+        }
+        var reading: OpaquePointer?
+        defer { sqlite3_finalize(reading) }
+        if isReading {
+            let sql = "SELECT 1 FROM note UNION ALL SELECT 2 UNION ALL SELECT 3"
+            sqlite3_prepare_v2(raw.pointer, sql, -1, &reading, nil)
+            #expect(sqlite3_step(reading) == SQLITE_ROW)
+        }
+        try handle.turn(tables: ["note"]) {
+            let hasTurn = records("own").contains(where: \.hasTurn)
+            #expect(hasTurn)
+            try raw.execute(Self.insert)
+        }
+        try await eventually("it is announced") {
+            changes.value.contains(isReading ? .fullDatabase : .some(["note"]))
+        }
+        observation.cancel()
+        try handle.detach()
     }
 
     /// While another program holds the lock of the second database, an announcement does not keep others from writing the first one.
