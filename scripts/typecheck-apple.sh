@@ -153,7 +153,7 @@ library() {
     refused "$platform" "$stubs/Refused/Refused.swift" swiftc_for "$folder" -typecheck -parse-as-library \
         -Xfrontend -import-module -Xfrontend FoundationOnApple "$folder/Sources/Refused/Refused.swift"
     compile RoundtableKernel "$folder" RoundtableKernel "$folder/Sources/RoundtableKernel" -package-name roundtable
-    for target in Gate Files Core Tables History Derived Delivery Roles Diagnostics "" Jobs Service C Processes TestKit Trials; do check "Roundtable$target"; done
+    for target in Gate Files Core Tables History Derived Delivery Roles Diagnostics "" Jobs Service Processes TestKit Trials; do check "Roundtable$target"; done
 }
 
 # example MODULE FLAGS FOLDER…: compiles one module of an example. Modules of examples are in a folder of their own, which is looked at first.

@@ -23,7 +23,7 @@ extension SharedDatabase {
     /// value. Any other value stays.
     ///
     /// A handle may be used from any thread. A turn is a write of the ``SharedDatabase``, which the handle retains: all turns and other writes
-    /// of it run one after the other, and ``DatabaseChange/isOwn`` is true. If the connection was opened with `SQLITE_OPEN_NOMUTEX`, no other
+    /// of it run one after the other. ``DatabaseChange/isOwn`` is true, unless a commit is ``DatabaseChange/Detail-swift.enum/unrecorded``. If the connection was opened with `SQLITE_OPEN_NOMUTEX`, no other
     /// thread may use it while a turn begins or ends, and it has no async turns.
     public final class RawHandle: Sendable {
         /// What to do about SQLite's automatic checkpoints on the connection. They run within commits while all other writers wait, and can
@@ -81,8 +81,8 @@ extension SharedDatabase {
 
         /// Acquires the turn, runs `body`, which writes with the connection, and ends the turn. It waits as a write of the database does.
         ///
-        /// `body` begins and ends transactions, best one `BEGIN IMMEDIATE … COMMIT`, because other writers wait meanwhile. A transaction that it
-        /// leaves open is rolled back. It must not write to the shared database in any other way, which is a programming error, as a
+        /// `body` begins and ends transactions, best one `BEGIN IMMEDIATE … COMMIT`, because other writers wait meanwhile. A transaction that has
+        /// written and is left open is rolled back. It must not write to the shared database in any other way, which is a programming error, as a
         /// nested write of GRDB is.
         ///
         /// - Parameters:

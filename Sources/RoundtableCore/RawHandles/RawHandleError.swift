@@ -17,7 +17,7 @@ public enum RawHandleError: Error, Equatable, Sendable {
     /// The connection was inside a transaction when the handle was made, or when a turn was to begin. Either `BEGIN` came before the turn,
     /// or a library that begins transactions implicitly has not committed.
     case transactionOpen(path: String)
-    /// The closure has returned inside a transaction, which was rolled back. Often, a `COMMIT` is missing.
+    /// The closure has returned inside a transaction that has written. It was rolled back. Often, a `COMMIT` is missing.
     case transactionLeftOpen(path: String)
     /// A turn began within a turn of the same thread, or within a write to the shared database.
     case nestedTurn(path: String)
@@ -68,8 +68,8 @@ extension RawHandleError: CustomStringConvertible, LocalizedError {
             """
         case .transactionLeftOpen(let path):
             """
-            \(path): the closure of the turn has left a transaction open, which was rolled back. COMMIT before it returns, and finish or reset all \
-            statements: one that still runs keeps the lock.
+            \(path): the closure of the turn has left a transaction open, which was rolled back. What it had committed before stays. COMMIT before it \
+            returns.
             """
         case .nestedTurn(let path):
             """
