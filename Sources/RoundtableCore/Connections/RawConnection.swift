@@ -53,6 +53,10 @@ struct RawConnection: @unchecked Sendable {
     private var isWriting: Bool { sqlite3_txn_state(pointer, "main") == SQLITE_TXN_WRITE }
 
     private func resetStatements(where isChosen: (OpaquePointer) -> Bool) {
+        // Another thread may finalize the statement that was found.
+        let mutex = sqlite3_db_mutex(pointer)
+        sqlite3_mutex_enter(mutex)
+        defer { sqlite3_mutex_leave(mutex) }
         var statement = sqlite3_next_stmt(pointer, nil)
         while let present = statement {
             if sqlite3_stmt_busy(present) != 0, isChosen(present) { sqlite3_reset(present) }
