@@ -20,7 +20,7 @@ public struct DatabaseChange: Sendable, Hashable {
     /// The process that made the commit; nil when it is not known, and when commits of several processes are reported as one.
     public var pid: Int32?
 
-    /// Whether this very `SharedDatabase` made the commit, or all of the commits.
+    /// Whether this very `SharedDatabase`, or a raw handle of it, made the commit, or all of the commits.
     public var isOwn: Bool
 
     /// The tables that may have been written.
@@ -49,8 +49,8 @@ public struct DatabaseChange: Sendable, Hashable {
         /// Several commits, reported as one, for example because the consumer was slow or the database was suspended.
         case several
         /// Commits without a record: anything may have changed. They were made by a program that does not use Roundtable, by a process
-        /// that died, or by more processes than there are places for; or the consumer was so far behind that the records were
-        /// overwritten.
+        /// that died, by more processes than there are places for, or by a raw handle of which it is not known which commits are its own; or the
+        /// consumer was so far behind that the records were overwritten.
         case unrecorded
     }
 

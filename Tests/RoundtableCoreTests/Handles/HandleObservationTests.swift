@@ -191,6 +191,42 @@ import Testing
         #expect(own.map(\.tables) == [.fullDatabase, .fullDatabase, .some(["player"])], "\(reported)")
     }
 
+    /// The tables were collected before another program creates a trigger (rule U6).
+    @Test func triggersThatComeJustBeforeTheTurn() async throws {
+        final class Meddler {
+            let stranger: RawSQLite
+            var isDone = false
+            init(_ path: String) throws { stranger = try RawSQLite(path) }
+        }
+        try db.run("CREATE TABLE log (name TEXT)")
+        let meddler = try Meddler(db.path)
+        let reported = try await changes {
+            try handle.turn(tables: ["player"]) { try raw.insert("A") }
+            sqlite3_trace_v2(
+                raw.pointer,
+                UInt32(SQLITE_TRACE_STMT),
+                { _, context, _, sql in
+                    let meddler = Unmanaged<Meddler>.fromOpaque(context!).takeUnretainedValue()
+                    let text = sql.map { String(cString: $0.assumingMemoryBound(to: CChar.self)) } ?? ""
+                    guard !meddler.isDone, text.hasPrefix("PRAGMA main.data_version") else { return 0 }
+                    meddler.isDone = true
+                    try? meddler.stranger.execute(
+                        "CREATE TRIGGER t AFTER INSERT ON player BEGIN INSERT INTO log VALUES (new.name); END"
+                    )
+                    return 0
+                },
+                Unmanaged.passUnretained(meddler).toOpaque()
+            )
+            try handle.turn(tables: ["player"]) { try raw.insert("B") }
+            sqlite3_trace_v2(raw.pointer, 0, nil, nil)
+        }
+        #expect(meddler.isDone)
+        #expect(try raw.integer("SELECT count(*) FROM log WHERE name = 'B'") == 1)
+        #expect(reported.first?.tables == .some(["player"]))
+        let later = reported.dropFirst()
+        #expect(!later.isEmpty && later.allSatisfy { $0.tables == .fullDatabase }, "\(reported)")
+    }
+
     /// Commits of a stranger within the turn belong to no participant whose tables are known (rule U5).
     @Test func strangersWithinATurn() async throws {
         let stranger = try RawSQLite(db.path)

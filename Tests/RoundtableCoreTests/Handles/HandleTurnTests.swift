@@ -319,8 +319,11 @@ import Testing
             for _ in 0..<4000 {
                 guard (try? raw.execute("BEGIN IMMEDIATE; DELETE FROM player")) != nil else { continue }
                 let isFree = (try? stranger.execute("BEGIN IMMEDIATE")) != nil
-                // It was not rolled back, and so has the lock.
+                // If it was not rolled back, it has the lock. A rollback that is running has released the lock, and holds the mutex.
+                let mutex = sqlite3_db_mutex(raw.pointer)
+                sqlite3_mutex_enter(mutex)
                 if sqlite3_get_autocommit(raw.pointer) == 0 { if isFree { lost += 1 } else { kept += 1 } }
+                sqlite3_mutex_leave(mutex)
                 if isFree { try? stranger.execute("ROLLBACK") }
                 if (try? raw.execute("COMMIT")) == nil { try? raw.execute("ROLLBACK") }
             }
